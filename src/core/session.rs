@@ -86,8 +86,8 @@ pub struct Conversation {
     pub channel: String,
     /// The thread's first post; `None`: the whole room.
     pub thread: Option<String>,
-    /// Which messages count.
-    pub listen: Listen,
+    /// Which messages count; `None`: as `slack.listen` says for threads and DMs, mentions only for rooms.
+    pub listen: Option<Listen>,
     /// Messages before this moment are not usher's to deliver.
     pub since: Timestamp,
 }
