@@ -1,0 +1,222 @@
+//! The GitHub REST calls that usher makes.
+//!
+//! Owns the base URL, the headers, paging, and the reading of GitHub's refusals into a closed set of classes. It must
+//! not know what a comment says. Facts: platform-facts G.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::core::work_item::WorkItem;
+use crate::net::{Net, without_url};
+
+/// GitHub itself gives up after ten seconds (platform-facts G); a little more covers the way there.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Pages of 100 comments that a read back looks at; 10,000 comments in the time of one restart are not usher's.
+const MAX_PAGES: usize = 100;
+
+/// The client of one GitHub host.
+#[derive(Debug, Clone)]
+pub struct Api {
+    net: Net,
+    base: String,
+    token: Option<SecretString>,
+    limit_wait: Duration,
+}
+
+/// A comment on an issue or pull request.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Comment {
+    /// Markdown, with CRLF line ends when a browser wrote it.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// A link for people.
+    #[serde(default)]
+    pub html_url: String,
+}
+
+/// A repository, as far as usher looks at it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Repository {
+    /// Whether strangers cannot read it.
+    #[serde(default)]
+    pub private: bool,
+    /// What the token may do in it; GitHub leaves it out for some tokens.
+    #[serde(default)]
+    pub permissions: Option<Permissions>,
+    /// Whether it is read-only.
+    #[serde(default)]
+    pub archived: bool,
+}
+
+/// What the token may do in a repository.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Permissions {
+    /// Read.
+    #[serde(default)]
+    pub pull: bool,
+}
+
+/// Who the token belongs to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct User {
+    /// The login.
+    pub login: String,
+}
+
+/// What went wrong, as far as a caller branches on it.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// There is no token.
+    #[error("usher holds no GitHub token: set GH_TOKEN")]
+    NoToken,
+    /// The token is not accepted.
+    #[error("GitHub does not accept the token (HTTP 401): renew GH_TOKEN")]
+    Unauthorized,
+    /// A primary or secondary limit.
+    #[error("GitHub's rate limit: again in {} s", .0.as_secs())]
+    RateLimited(Duration),
+    /// GitHub answers 404 for what this token may not see, too.
+    #[error("GitHub shows no {0} to this token (HTTP 404): it does not exist, or the token may not read it")]
+    NotFound(String),
+    /// It will not be done, however often it is asked.
+    #[error("GitHub refused it (HTTP {status}): {message}")]
+    Refused {
+        /// The status.
+        status: u16,
+        /// GitHub's sentence.
+        message: String,
+    },
+    /// It may be done later.
+    #[error("GitHub could not be reached")]
+    Transport(#[source] anyhow::Error),
+}
+
+impl Api {
+    /// A client for github.com, or for an Enterprise host.
+    pub fn new(net: Net, host: &str, token: Option<SecretString>, limit_wait: Duration) -> Self {
+        let base =
+            if host == "github.com" { "https://api.github.com".to_owned() } else { format!("https://{host}/api/v3") };
+        Self { net, base, token, limit_wait }
+    }
+
+    /// Whether there is a token at all.
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Who the token belongs to.
+    pub async fn user(&self) -> Result<User, ApiError> {
+        self.get("/user", "user").await
+    }
+
+    /// A repository, by `owner/repo`.
+    pub async fn repository(&self, repository: &str) -> Result<Repository, ApiError> {
+        self.get(&format!("/repos/{repository}"), &format!("repository {repository}")).await
+    }
+
+    /// Writes a comment. Not idempotent: read back before writing again.
+    pub async fn comment(&self, item: &WorkItem, body: &str) -> Result<Comment, ApiError> {
+        let request = self.request(Method::POST, &comments_path(item))?.json(&serde_json::json!({ "body": body }));
+        read(self.send(request, &item.to_string()).await?).await
+    }
+
+    /// The comments that changed since a moment, oldest first, all pages.
+    pub async fn comments_since(&self, item: &WorkItem, since: Timestamp) -> Result<Vec<Comment>, ApiError> {
+        let mut comments = Vec::new();
+        for page in 1..=MAX_PAGES {
+            let query = [("per_page", "100".to_owned()), ("page", page.to_string()), ("since", whole_seconds(since))];
+            let request = self.request(Method::GET, &comments_path(item))?.query(&query);
+            let found: Vec<Comment> = read(self.send(request, &item.to_string()).await?).await?;
+            let full = found.len() == 100;
+            comments.extend(found);
+            if !full {
+                break;
+            }
+        }
+        Ok(comments)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> Result<T, ApiError> {
+        read(self.send(self.request(Method::GET, path)?, what).await?).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
+        let token = self.token.as_ref().ok_or(ApiError::NoToken)?;
+        let request = self.net.client().request(method, format!("{}{path}", self.base));
+        Ok(request
+            .bearer_auth(token.expose_secret())
+            .header(header::ACCEPT, "application/vnd.github+json")
+            .header("X-GitHub-Api-Version", "2022-11-28")
+            .timeout(TIMEOUT))
+    }
+
+    async fn send(&self, request: RequestBuilder, what: &str) -> Result<Response, ApiError> {
+        let response = request.send().await.map_err(transport)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        if let Some(wait) = limited(&response, self.limit_wait, Timestamp::now()) {
+            return Err(ApiError::RateLimited(wait));
+        }
+        if status.is_server_error() {
+            return Err(ApiError::Transport(anyhow::anyhow!("HTTP {}", status.as_u16())));
+        }
+        Err(match status {
+            StatusCode::UNAUTHORIZED => ApiError::Unauthorized,
+            StatusCode::NOT_FOUND => ApiError::NotFound(what.to_owned()),
+            _ => ApiError::Refused { status: status.as_u16(), message: refusal(response).await },
+        })
+    }
+}
+
+fn comments_path(item: &WorkItem) -> String {
+    format!("/repos/{}/issues/{}/comments", item.repository(), item.number())
+}
+
+fn whole_seconds(moment: Timestamp) -> String {
+    Timestamp::from_second(moment.as_second()).unwrap_or(moment).to_string()
+}
+
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, ApiError> {
+    response.json().await.map_err(transport)
+}
+
+fn transport(error: reqwest::Error) -> ApiError {
+    ApiError::Transport(without_url(error))
+}
+
+/// GitHub's own sentence, one line, never the whole body.
+async fn refusal(response: Response) -> String {
+    #[derive(Deserialize)]
+    struct Body {
+        message: String,
+    }
+    let message = response.json::<Body>().await.map_or_else(|_| "no reason given".to_owned(), |body| body.message);
+    message.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+/// How long a limit asks to wait: `Retry-After`, else the reset of an exhausted budget, else the configured least wait.
+///
+/// GitHub answers limits with 403 or 429; a 403 without any sign of a limit is a refusal (platform-facts G).
+fn limited(response: &Response, least: Duration, now: Timestamp) -> Option<Duration> {
+    let status = response.status();
+    if status != StatusCode::FORBIDDEN && status != StatusCode::TOO_MANY_REQUESTS {
+        return None;
+    }
+    let number = |name: &str| response.headers().get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+    if let Some(seconds) = number("retry-after") {
+        return Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default().clamp(1, 3_600)));
+    }
+    if number("x-ratelimit-remaining") == Some(0) {
+        let seconds = number("x-ratelimit-reset").map_or(0, |reset| reset - now.as_second());
+        return Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default().clamp(1, 3_600)));
+    }
+    (status == StatusCode::TOO_MANY_REQUESTS).then_some(least)
+}

@@ -1,0 +1,4 @@
+//! GitHub: the ledger. Knows nothing of Slack.
+
+pub mod api;
+pub mod ledger;
