@@ -1,0 +1,259 @@
+//! The daemon: builds everything, starts it, and stops it in order.
+//!
+//! Owns which part gets which other one. It must not contain a decision about a message.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::{SignedDuration, Timestamp};
+use sd_notify::NotifyState;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info};
+
+use crate::config::{Config, Reactions};
+use crate::core::envelope::EnvelopeKey;
+use crate::core::feedback::Mark;
+use crate::core::grant::Grants;
+use crate::core::message::Person;
+use crate::fetch::Fetcher;
+use crate::github::ledger::Ledger;
+use crate::inbox::messages::Arrival;
+use crate::inbox::{Inbox, portable};
+use crate::layout::{Layout, Lock};
+use crate::net::Net;
+use crate::pipeline::{Downloads, Pipeline};
+use crate::slack::event::{Copy, Names, What};
+use crate::slack::feedback::Feedback;
+use crate::slack::socket::{Link, Socket};
+use crate::slack::{self, Workspace, workspace};
+use crate::tmux::{Profiles, Settings, Tmux};
+use crate::{github, probe};
+
+/// What is under way when usher is told to stop has this long; the whole stop takes less than ten seconds.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// How long a paste may take to be seen: 85 ms was the longest measured (agents-in-tmux 8).
+const SEE: Duration = Duration::from_secs(3);
+
+/// The connected parts that both the daemon and a single command use.
+#[derive(Debug)]
+pub struct Clients {
+    /// The HTTP client.
+    pub net: Net,
+    /// Slack's Web API.
+    pub slack: slack::api::Api,
+    /// GitHub's REST API.
+    pub github: github::api::Api,
+}
+
+impl Clients {
+    /// Clients with the configured credentials; nothing is connected yet.
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let net = Net::new()?;
+        let secrets = &config.secrets;
+        let slack = slack::api::Api::new(net.clone(), secrets.slack_bot.clone(), secrets.slack_app.clone());
+        let github =
+            github::api::Api::new(net.clone(), &config.github.host, secrets.github.clone(), config.github.limit_wait);
+        Ok(Self { net, slack, github })
+    }
+}
+
+/// The way to the panes, as configured.
+pub fn tmux(config: &Config) -> anyhow::Result<Tmux> {
+    Ok(Tmux::new(Settings {
+        timeout: config.pane.timeout,
+        mode_wait: config.pane.mode_wait,
+        evidence: config.pane.evidence,
+        see: SEE,
+        agent_home: config.pane.agent_home.clone(),
+        claude_config_dir: config.pane.claude_config.clone(),
+        profiles: Profiles::built_in()?,
+    }))
+}
+
+/// Runs until SIGTERM or SIGINT, or until a part ends that should not.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    let started = Timestamp::now();
+    let layout = Layout::new(&config.state.root);
+    layout.prepare()?;
+    let _lock = Lock::take(&layout)?;
+    let key = EnvelopeKey::new(layout.key()?);
+    let (inbox, inbox_thread) = Inbox::open(&layout.database())?;
+    portable::adopt(&inbox, &layout.portable()).await?;
+    let clients = Clients::new(&config)?;
+    let (tell_workspace, workspace) = watch::channel(None);
+    let (tell_link, link) = watch::channel(Link::Connecting);
+    let stop = CancellationToken::new();
+
+    let pipeline = Arc::new(Pipeline {
+        inbox: inbox.clone(),
+        grants: grants(&config),
+        names: names(&config),
+        listen: config.slack.listen,
+        disclose_private: config.slack.ledger_private_channels,
+        slack: clients.slack.clone(),
+        workspace: workspace.clone(),
+        github: clients.github.clone(),
+        fetcher: Fetcher::new(clients.net.clone()),
+        downloads: Downloads::default(),
+        tmux: tmux(&config)?,
+        key: key.clone(),
+        layout: layout.clone(),
+        limits: config.attachments.clone(),
+        parallel: Arc::new(Semaphore::new(config.attachments.parallel as usize)),
+        patience: config.ledger.patience,
+        pane: config.pane.clone(),
+    });
+    let mut tasks = JoinSet::new();
+    let feedback = Feedback::new(inbox.clone(), clients.slack.clone(), emoji(&config.slack.reactions));
+    let ledger = Ledger::new(inbox.clone(), clients.github.clone(), key, started);
+    tasks.spawn(named("pipeline", pipeline.run(stop.clone())));
+    tasks.spawn(named("ledger", ledger.run(stop.clone())));
+    tasks.spawn(named("feedback", feedback.run(stop.clone())));
+    tasks.spawn(named("housekeeping", prune(inbox.clone(), stop.clone())));
+    if config.slack.enabled {
+        let store = store(inbox.clone(), names(&config), workspace, config.slack.twin_wait);
+        let socket = Socket::new(clients.net.clone(), clients.slack.clone(), config.slack.silence);
+        let (api, connected) = (clients.slack.clone(), stop.clone());
+        tasks.spawn(named(
+            "slack workspace",
+            async move { Ok(workspace::identify(api, tell_workspace, connected).await) },
+        ));
+        let listening = stop.clone();
+        tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
+    }
+    let measured = probe::measure(&config, &layout, &inbox, &clients, &tmux(&config)?, Some(link.clone())).await;
+    probe::log(&measured);
+    info!("{}", probe::ready(&measured));
+    notify(&[NotifyState::Ready]);
+
+    let outcome = until_told_to_stop(&mut tasks, &stop).await;
+    notify(&[NotifyState::Stopping]);
+    stop.cancel();
+    if timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await.is_err() {
+        info!("what was still under way is resumed at the next start");
+        tasks.shutdown().await;
+    }
+    drop(inbox);
+    drop(inbox_thread);
+    info!("stopped");
+    outcome
+}
+
+/// Waits for a signal. A part that ends by itself before that is a fault of usher: better restarted than half alive.
+async fn until_told_to_stop(
+    tasks: &mut JoinSet<(&'static str, anyhow::Result<()>)>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be waited for")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be waited for")?;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => { info!("SIGTERM: stopping"); return Ok(()) }
+            _ = interrupt.recv() => { info!("SIGINT: stopping"); return Ok(()) }
+            Some(ended) = tasks.join_next() => match ended {
+                Ok(("slack workspace", Ok(()))) => {}
+                Ok((part, Ok(()))) if stop.is_cancelled() => debug!(part, "ended"),
+                Ok((part, outcome)) => {
+                    let cause = outcome.err().unwrap_or_else(|| anyhow::anyhow!("it ended by itself"));
+                    error!(part, error = format!("{cause:#}"), "a part of usher ended: stopping");
+                    return Err(cause.context(format!("the {part} ended")));
+                }
+                Err(panicked) => {
+                    error!(error = %panicked, "a part of usher panicked: stopping");
+                    return Err(panicked.into());
+                }
+            },
+        }
+    }
+}
+
+async fn named(
+    part: &'static str,
+    work: impl Future<Output = anyhow::Result<()>>,
+) -> (&'static str, anyhow::Result<()>) {
+    (part, work.await)
+}
+
+/// What becomes of an envelope: stored, and the future resolves when it is durable. Runs in the order of the frames.
+fn store(
+    inbox: Inbox,
+    names: Names,
+    workspace: watch::Receiver<Option<Workspace>>,
+    twin_wait: Duration,
+) -> impl Fn(Value) -> std::pin::Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>> + Clone {
+    let names = Arc::new(names);
+    move |payload| {
+        let own = workspace.borrow().as_ref().map(|workspace| workspace.user_id.clone());
+        let event = slack::event::read(&payload, own.as_deref(), &names);
+        let (message, copy) = match event.what {
+            What::Message { message, copy } => (*message, copy),
+            What::PassedOver(why) => {
+                debug!(reason = why.code(), "passed over");
+                return Box::pin(std::future::ready(Ok(())));
+            }
+        };
+        let now = Timestamp::now();
+        let incomplete = copy == Copy::Mention && message.attachments.is_empty() && !twin_wait.is_zero();
+        let twin_until = incomplete.then(|| now + SignedDuration::try_from(twin_wait).unwrap_or_default());
+        let id = message.id.clone();
+        let stored = inbox.put(Arrival { message, event: event.event_id.unwrap_or_default(), twin_until, now });
+        Box::pin(async move {
+            let put = stored.await?;
+            info!(%id, outcome = ?put, "accepted");
+            Ok(())
+        })
+    }
+}
+
+async fn prune(inbox: Inbox, stop: CancellationToken) -> anyhow::Result<()> {
+    let mut hourly = interval(Duration::from_secs(3_600));
+    loop {
+        tokio::select! {
+            _ = hourly.tick() => {
+                let forgotten = inbox.prune(Timestamp::now()).await?;
+                debug!(forgotten, "housekeeping");
+            }
+            () = stop.cancelled() => return Ok(()),
+        }
+    }
+}
+
+fn grants(config: &Config) -> Grants {
+    Grants { people: config.people.clone(), slack_publish: config.slack.publish.clone(), ..Grants::default() }
+}
+
+fn names(config: &Config) -> Names {
+    let slack = |person: &Person| match person {
+        Person::Slack(id) => Some(id.clone()),
+        Person::GitHub(_) => None,
+    };
+    let named =
+        config.people.iter().flat_map(|known| known.ids.iter().filter_map(slack).map(|id| (id, known.name.clone())));
+    Names::new(named)
+}
+
+fn emoji(reactions: &Reactions) -> BTreeMap<Mark, String> {
+    let all = [
+        (Mark::Received, &reactions.received),
+        (Mark::Waiting, &reactions.waiting),
+        (Mark::Done, &reactions.done),
+        (Mark::Unsure, &reactions.unsure),
+        (Mark::Failed, &reactions.failed),
+    ];
+    all.into_iter().filter_map(|(mark, emoji)| Some((mark, emoji.clone()?))).collect()
+}
+
+/// Tells systemd, where it listens.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        debug!(%error, "systemd was not told");
+    }
+}

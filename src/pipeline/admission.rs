@@ -1,0 +1,119 @@
+//! Admission: from accepted to a lane, or refused.
+//!
+//! Owns the wait for a mention's twin and the second look at the platform. Nothing of a stranger's is read, fetched or
+//! said here; a refused message loses its words.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::Pipeline;
+use crate::core::classify::{Bound, classify};
+use crate::core::feedback;
+use crate::core::grant::{Authorised, Verdict, authorise};
+use crate::core::message::{Message, Place};
+use crate::core::session::{Conversation, Listen};
+use crate::core::work_item::WorkItem;
+use crate::inbox::messages::Newcomer;
+use crate::slack::event::{PostedIn, What, read_post};
+
+/// How long admission sleeps when nobody waits for a twin.
+const NO_TWIN: Duration = Duration::from_secs(3_600);
+
+impl Pipeline {
+    /// Admits or refuses everybody who does not wait for a twin, in order of arrival; answers when the next wait ends.
+    ///
+    /// A message whose twin may still come holds its own lane, so that nothing overtakes it, and no other.
+    pub(super) async fn admit(self: &Arc<Self>, lookups: &mut JoinSet<()>) -> anyhow::Result<Instant> {
+        let now = Timestamp::now();
+        let mut next = Instant::now() + NO_TWIN;
+        let mut waiting: BTreeSet<WorkItem> = BTreeSet::new();
+        for newcomer in self.inbox.newcomers().await? {
+            let lane = newcomer.bound.as_ref().map(|(work_item, _)| work_item.clone());
+            if lane.as_ref().is_some_and(|lane| waiting.contains(lane)) {
+                continue;
+            }
+            if self.is_stranger(&newcomer.message) {
+                self.refuse_or_admit(newcomer, now).await?;
+                continue;
+            }
+            match newcomer.twin_until {
+                None => self.refuse_or_admit(newcomer, now).await?,
+                Some(until) => {
+                    waiting.extend(lane);
+                    let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+                    next = next.min(Instant::now() + left);
+                    if left.is_zero() && lookups.len() < 8 {
+                        lookups.spawn(Arc::clone(self).look_again(newcomer.message));
+                    }
+                }
+            }
+        }
+        Ok(if lookups.is_empty() { next } else { next.max(Instant::now() + Duration::from_millis(50)) })
+    }
+
+    fn is_stranger(&self, message: &Message) -> bool {
+        self.grants.name_of(&message.author).is_none()
+    }
+
+    async fn refuse_or_admit(&self, newcomer: Newcomer, now: Timestamp) -> anyhow::Result<()> {
+        let bound =
+            newcomer.bound.map(|(work_item, conversation)| Bound { work_item, listen: self.listen(&conversation) });
+        let classification = classify(&newcomer.message, bound.as_ref());
+        let (id, addressed) = (newcomer.message.id.clone(), newcomer.message.addressed);
+        match authorise(&self.grants, newcomer.message, classification) {
+            Verdict::Allowed(allowed) => {
+                info!(%id, work_item = %allowed.work_item(), act = %allowed.act(), "admitted");
+                let permalink = self.permalink(&allowed);
+                self.inbox.admit(newcomer.seq, allowed.work_item().clone(), permalink, now).await
+            }
+            Verdict::Refused(refusal) => {
+                info!(%id, reason = refusal.code(), "refused");
+                self.inbox.refuse(newcomer.seq, refusal.code(), feedback::refused(refusal, addressed), now).await
+            }
+        }
+    }
+
+    /// As the binding says; else threads and DMs as configured, rooms only when usher is mentioned.
+    fn listen(&self, conversation: &Conversation) -> Listen {
+        let is_room = conversation.thread.is_none() && !conversation.channel.starts_with('D');
+        conversation.listen.unwrap_or(if is_room { Listen::Mentions } else { self.listen })
+    }
+
+    fn permalink(&self, allowed: &Authorised) -> Option<String> {
+        let Place::Slack(place) = &allowed.message().place else { return None };
+        self.workspace.borrow().as_ref().map(|workspace| workspace.permalink(place))
+    }
+
+    /// The twin did not come: the post itself, read by its time stamp, has what the mention lacked.
+    async fn look_again(self: Arc<Self>, message: Message) {
+        let id = message.id.clone();
+        let found = self.read_again(&message).await;
+        if let Err(error) = self.inbox.complete(id.clone(), found, Timestamp::now()).await {
+            warn!(%id, error = format!("{error:#}"), "the second look could not be stored");
+        }
+    }
+
+    async fn read_again(&self, message: &Message) -> Option<Message> {
+        let Place::Slack(place) = &message.place else { return None };
+        let post = match self.slack.post_at(&place.channel, &place.ts, place.thread.as_deref()).await {
+            Ok(post) => post?,
+            Err(error) => {
+                warn!(id = %message.id, %error, "the post could not be read again: it goes on as the mention brought it");
+                return None;
+            }
+        };
+        let workspace = self.workspace.borrow().clone();
+        let own = workspace.as_ref().map(|workspace| workspace.user_id.as_str());
+        let posted_in = PostedIn { team: &place.team, channel: &place.channel, kind: place.conversation };
+        match read_post(&post, posted_in, own, &self.names) {
+            What::Message { message, .. } => Some(*message),
+            What::PassedOver(_) => None,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Delivery: into the pane, once, or held with a cause that the sender sees.
+//!
+//! Owns what is written around the one step that cannot be taken back: `pasting` durably before it, `pasted` and
+//! `submitted` after. It must not know what a pane looks like; `tmux` says whether it may be typed into.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context as _, bail};
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{Pause, Pipeline};
+use crate::core::attachment::Attachment;
+use crate::core::delivery::{compose, draw_nonce};
+use crate::core::feedback;
+use crate::core::grant::Authorised;
+use crate::core::pane_text::{Nonce, PaneText};
+use crate::core::session::Session;
+use crate::inbox::{Paste, Row, Verdict};
+use crate::tmux::{self, Aftermath, Hold, Pasted, Submit, Submitted};
+
+/// A burst of news makes a held pane be looked at this often at most.
+const LEAST_BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// How far the text is on its way into the pane.
+enum Step {
+    /// An earlier run was interrupted between typing and proof.
+    Resume,
+    /// Nothing is typed.
+    Paste,
+    /// It is in the composer.
+    Submit(Pasted),
+    /// The submit key was pressed.
+    Confirm(Submitted),
+    /// It waits, and then goes on with that step.
+    Held(Cause, Box<Step>),
+    /// It has its verdict.
+    Ended(Verdict, String),
+}
+
+impl Pipeline {
+    /// Types the message into its work item's pane and finds out what became of it.
+    pub(super) async fn deliver(
+        &self,
+        allowed: &Authorised,
+        files: &[Attachment],
+        row: &Row,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Result<(), Pause>> {
+        let delivery = Delivery { pipeline: self, allowed, files, row, nonce: nonce(allowed, files, row)? };
+        let mut waits = Waits::new(self, row, stop);
+        let mut step = if row.paste == Paste::NotYet { Step::Paste } else { Step::Resume };
+        loop {
+            let next = match step {
+                Step::Resume => delivery.resume().await?,
+                Step::Paste => delivery.paste().await?,
+                Step::Submit(pasted) => delivery.submit(pasted).await?,
+                Step::Confirm(submitted) => tokio::select! {
+                    verdict = self.tmux.confirm(submitted) => ended(verdict),
+                    () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
+                },
+                Step::Ended(verdict, why) => return self.end(row, verdict, &why).await.map(Ok),
+                Step::Held(cause, then) => match waits.out(&cause).await? {
+                    Ok(()) => *then,
+                    Err(pause) => return Ok(Err(pause)),
+                },
+            };
+            step = next;
+        }
+    }
+
+    async fn end(&self, row: &Row, verdict: Verdict, why: &str) -> anyhow::Result<()> {
+        info!(id = %row.message.id, work_item = %row.work_item, verdict = verdict.name(), why, "delivered");
+        let told = (verdict == Verdict::Unsure).then(|| feedback::unsure(why));
+        self.inbox.delivered(row.seq, verdict, why.to_owned(), told, Timestamp::now()).await
+    }
+}
+
+/// The nonce of the message's frame: the stored one after a restart, so that what was typed is known again.
+fn nonce(allowed: &Authorised, files: &[Attachment], row: &Row) -> anyhow::Result<Nonce> {
+    if let Some(stored) = Nonce::stored(&row.nonce) {
+        return Ok(stored);
+    }
+    let mut seed = [0; 4];
+    if getrandom::fill(&mut seed).is_err() {
+        bail!("the system gives no random numbers: nothing can be framed");
+    }
+    let first = u32::from_be_bytes(seed);
+    let candidates = (0..=u32::MAX).map(|offset| first.wrapping_add(offset).to_be_bytes());
+    draw_nonce(allowed, files, candidates).context("no nonce is left that the message does not contain")
+}
+
+/// One message on its way into its pane.
+struct Delivery<'a> {
+    pipeline: &'a Pipeline,
+    allowed: &'a Authorised,
+    files: &'a [Attachment],
+    row: &'a Row,
+    nonce: Nonce,
+}
+
+impl Delivery<'_> {
+    /// What an interrupted delivery left behind decides how it goes on; what is unknown is never typed again.
+    async fn resume(&self) -> anyhow::Result<Step> {
+        let Some(session) = self.pipeline.inbox.session(&self.row.work_item).await? else {
+            return Ok(unsure("usher was interrupted while typing, and the pane is no longer bound"));
+        };
+        let lines = tmux::line_feeds(&self.text(&session));
+        let since = UNIX_EPOCH + Duration::try_from(self.row.arrived_at.as_duration()).unwrap_or_default();
+        Ok(match self.pipeline.tmux.after_crash(&session, self.nonce.as_str(), lines, since).await {
+            Aftermath::Delivered(evidence) => Step::Ended(Verdict::Submitted, evidence.to_string()),
+            Aftermath::InComposer(pasted) => Step::Submit(pasted),
+            Aftermath::Absent => Step::Paste,
+            Aftermath::Held(hold) if hold.is_lasting() => {
+                unsure("usher was interrupted while typing, and the pane is gone")
+            }
+            Aftermath::Held(hold) => Step::Held(Cause::of(&hold), Box::new(Step::Resume)),
+            Aftermath::Unknown(why) => unsure(why),
+        })
+    }
+
+    async fn paste(&self) -> anyhow::Result<Step> {
+        let Some(session) = self.pipeline.inbox.session(&self.row.work_item).await? else {
+            return Ok(Step::Held(Cause::unbound(), Box::new(Step::Paste)));
+        };
+        let clear = match self.pipeline.tmux.guard(&session).await {
+            Ok(clear) => clear,
+            Err(hold) => return Ok(Step::Held(Cause::of(&hold), Box::new(Step::Paste))),
+        };
+        self.pipeline.inbox.pasting(self.row.seq, self.nonce.as_str().to_owned(), Timestamp::now()).await?;
+        match self.pipeline.tmux.paste(clear, &self.text(&session)).await {
+            tmux::Paste::Seen(pasted) => {
+                self.pipeline.inbox.pasted(self.row.seq, Paste::Pasted, Timestamp::now()).await?;
+                Ok(Step::Submit(pasted))
+            }
+            tmux::Paste::NotPasted(hold) => {
+                self.pipeline.inbox.pasted(self.row.seq, Paste::NotYet, Timestamp::now()).await?;
+                Ok(Step::Held(Cause::of(&hold), Box::new(Step::Paste)))
+            }
+            tmux::Paste::Unseen(why) => Ok(unsure(why)),
+        }
+    }
+
+    async fn submit(&self, pasted: Pasted) -> anyhow::Result<Step> {
+        match self.pipeline.tmux.submit(pasted).await {
+            Submit::Pressed(submitted) => {
+                self.pipeline.inbox.pasted(self.row.seq, Paste::Submitted, Timestamp::now()).await?;
+                Ok(Step::Confirm(submitted))
+            }
+            Submit::Held(pasted, hold) => Ok(Step::Held(Cause::of(&hold), Box::new(Step::Submit(pasted)))),
+        }
+    }
+
+    fn text(&self, session: &Session) -> PaneText {
+        let manner =
+            self.pipeline.tmux.profiles().get(&session.agent).map(|profile| profile.manner()).unwrap_or_default();
+        compose(self.allowed, self.files, &self.nonce, manner)
+    }
+}
+
+fn unsure(why: &str) -> Step {
+    Step::Ended(Verdict::Unsure, why.to_owned())
+}
+
+fn ended(verdict: tmux::Verdict) -> Step {
+    match verdict {
+        tmux::Verdict::Submitted { by } => Step::Ended(Verdict::Submitted, by.to_string()),
+        tmux::Verdict::Unsure(why) => unsure(why),
+    }
+}
+
+/// Why a message waits: a label for the store, and words for its sender.
+struct Cause {
+    code: String,
+    words: String,
+}
+
+impl Cause {
+    fn of(hold: &Hold) -> Self {
+        Self { code: hold.code().to_owned(), words: hold.to_string() }
+    }
+
+    fn unbound() -> Self {
+        Self { code: "unbound".to_owned(), words: "no pane is bound to the work item".to_owned() }
+    }
+}
+
+/// The waits of one message: longer each time, cut short by news.
+struct Waits<'a> {
+    pipeline: &'a Pipeline,
+    row: &'a Row,
+    stop: &'a CancellationToken,
+    news: watch::Receiver<u64>,
+    schedule: backon::ExponentialBackoff,
+    told: String,
+}
+
+impl<'a> Waits<'a> {
+    fn new(pipeline: &'a Pipeline, row: &'a Row, stop: &'a CancellationToken) -> Self {
+        let schedule = ExponentialBuilder::default()
+            .with_min_delay(pipeline.pane.retry_min)
+            .with_max_delay(pipeline.pane.retry_max)
+            .without_max_times()
+            .build();
+        Self { pipeline, row, stop, news: pipeline.inbox.news(), schedule, told: row.held.clone() }
+    }
+
+    /// Waits until it is time to look again.
+    async fn out(&mut self, cause: &Cause) -> anyhow::Result<Result<(), Pause>> {
+        if self.told != cause.code {
+            warn!(id = %self.row.message.id, work_item = %self.row.work_item, cause = %cause.code, "held");
+            let told = feedback::held(&cause.code, &cause.words);
+            self.pipeline.inbox.hold(self.row.seq, cause.code.clone(), Some(told), Timestamp::now()).await?;
+            self.told.clone_from(&cause.code);
+        }
+        let longest = self.schedule.next().unwrap_or(self.pipeline.pane.retry_max);
+        tokio::select! {
+            () = news_or(&mut self.news, longest) => {}
+            () = self.stop.cancelled() => return Ok(Err(Pause::Stopping)),
+        }
+        Ok(if self.pipeline.inbox.is_open(self.row.seq).await? { Ok(()) } else { Err(Pause::Dropped) })
+    }
+}
+
+async fn news_or(news: &mut watch::Receiver<u64>, longest: Duration) {
+    news.mark_unchanged();
+    sleep(LEAST_BETWEEN_LOOKS.min(longest)).await;
+    tokio::select! {
+        _ = news.changed() => {}
+        () = sleep(longest.saturating_sub(LEAST_BETWEEN_LOOKS)) => {}
+    }
+}

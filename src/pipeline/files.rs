@@ -1,0 +1,314 @@
+//! Files: from fetched nothing to saved, or named with a reason, before the message's deadline.
+//!
+//! Owns the parallelism, the deadline and the files that outlive it. A file's failure is an outcome, never an error: the
+//! words go on either way.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use secrecy::SecretString;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{Pause, Pipeline};
+use crate::core::attachment::{Attachment, AttachmentRef, Outcome, Reason, Transcript, Whereabouts};
+use crate::core::feedback;
+use crate::core::grant::{Authorised, Verdict};
+use crate::core::hop::{self, AllowedUrl, HostTable};
+use crate::core::message::{Message, Supplement};
+use crate::core::vtt;
+use crate::core::work_item::WorkItem;
+use crate::fetch::{Directory, Fetched, Policy, Wanted};
+use crate::inbox::files::KnownFile;
+use crate::inbox::{Row, Stage};
+use crate::slack;
+
+/// Captions are read into memory; half an hour of speech is some 200 KiB.
+const CAPTIONS_CAP: usize = 2 * 1024 * 1024;
+
+/// Downloads that go on after their message had to go, by the platform's file id and the work item.
+#[derive(Debug, Default)]
+pub struct Downloads(Mutex<HashMap<(String, WorkItem), JoinHandle<Attachment>>>);
+
+impl Downloads {
+    fn keep(&self, file: &AttachmentRef, item: &WorkItem, download: JoinHandle<Attachment>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((file.id.clone(), item.clone()), download);
+    }
+
+    fn take(&self, file: &AttachmentRef, item: &WorkItem) -> Option<JoinHandle<Attachment>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(file.id.clone(), item.clone()))
+    }
+}
+
+impl Pipeline {
+    /// The files of a message: those of an earlier run, or fetched now, in the order in which they were attached.
+    pub(super) async fn files(
+        &self,
+        allowed: &Authorised,
+        row: &Row,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Result<Vec<Attachment>, Pause>> {
+        let wanted = &allowed.message().attachments;
+        if row.stage != Stage::Admitted || wanted.is_empty() {
+            return Ok(Ok(row.attachments.clone()));
+        }
+        let deadline = Instant::now() + self.limits.deadline;
+        let fetches = wanted
+            .iter()
+            .enumerate()
+            .map(|(index, file)| self.before_deadline(index, file, allowed.work_item(), deadline));
+        let files = tokio::select! {
+            files = join_all(fetches) => files,
+            () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
+        };
+        let late = late_files(allowed.message(), &files);
+        self.inbox.fetched(row.seq, files.clone(), late, feedback::files_refused(&files), Timestamp::now()).await?;
+        Ok(Ok(files))
+    }
+
+    /// One file, or `pending` when the message cannot wait for it any longer; its download goes on.
+    async fn before_deadline(
+        &self,
+        index: usize,
+        file: &AttachmentRef,
+        item: &WorkItem,
+        deadline: Instant,
+    ) -> Attachment {
+        if let Some(reason) = self.refusal(index, file) {
+            return named(file, reason);
+        }
+        let mut download = tokio::spawn(self.download().run(file.clone(), item.clone()));
+        match timeout_at(deadline, &mut download).await {
+            Ok(ended) => ended.unwrap_or_else(|_| named(file, Reason::TransferFailed)),
+            Err(_) => {
+                self.downloads.keep(file, item, download);
+                named(file, Reason::Pending)
+            }
+        }
+    }
+
+    /// Why a file is not even asked for.
+    fn refusal(&self, index: usize, file: &AttachmentRef) -> Option<Reason> {
+        let cap = self.limits.max_files as usize;
+        if index >= cap {
+            return Some(Reason::TooMany { cap });
+        }
+        if let Whereabouts::Nowhere(reason) = &file.bytes {
+            return Some(reason.clone());
+        }
+        if !self.limits.receive {
+            return Some(Reason::ReceiveOff);
+        }
+        self.slack.bot_token().is_none().then_some(Reason::NoToken)
+    }
+
+    fn download(&self) -> Download {
+        Download {
+            inbox: self.inbox.clone(),
+            slack: self.slack.clone(),
+            fetcher: self.fetcher.clone(),
+            limits: self.limits.clone(),
+            root: self.layout.attachments(),
+            parallel: Arc::clone(&self.parallel),
+            bearer: self.slack.bot_token(),
+        }
+    }
+
+    /// Waits for late files, those of an earlier run too, and puts each into its lane when it has ended.
+    pub(super) async fn follow_late_files(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.inbox.changes();
+        let mut followed = std::collections::BTreeSet::new();
+        while !stop.is_cancelled() {
+            changes.mark_unchanged();
+            for row in self.inbox.late_files().await.unwrap_or_default() {
+                if followed.insert(row.seq) {
+                    tokio::spawn(Arc::clone(&self).follow(row, stop.clone()));
+                }
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    async fn follow(self: Arc<Self>, row: Row, stop: CancellationToken) {
+        let Verdict::Allowed(allowed) = self.authorise(&row) else { return };
+        let Some(file) = allowed.message().attachments.first() else { return };
+        let left = self.limits.file_deadline.saturating_sub(self.limits.deadline);
+        let download = self.downloads.take(file, &row.work_item);
+        let download =
+            download.unwrap_or_else(|| tokio::spawn(self.download().run(file.clone(), row.work_item.clone())));
+        let abort = download.abort_handle();
+        let ended = tokio::select! {
+            ended = timeout_at(Instant::now() + left, download) => ended,
+            () = stop.cancelled() => { abort.abort(); return }
+        };
+        abort.abort();
+        let files = vec![ended.ok().and_then(Result::ok).unwrap_or_else(|| named(file, Reason::TransferFailed))];
+        let told = feedback::files_refused(&files);
+        if let Err(error) = self.inbox.late_file_fetched(row.seq, files, told, Timestamp::now()).await {
+            warn!(id = %row.message.id, error = format!("{error:#}"), "a late file could not be stored");
+        }
+    }
+}
+
+/// A message for each file that still downloads.
+fn late_files(message: &Message, files: &[Attachment]) -> Vec<Message> {
+    let pending =
+        files.iter().zip(&message.attachments).filter(|(file, _)| file.outcome == Outcome::NotFetched(Reason::Pending));
+    let late = |(_, file): (&Attachment, &AttachmentRef)| Message {
+        id: message.id.followed_by(&format!("late/{}", file.id)),
+        text: String::new(),
+        quotes: Vec::new(),
+        attachments: vec![file.clone()],
+        supplement: Some(Supplement::LateFile { of: message.id.clone() }),
+        ..message.clone()
+    };
+    pending.map(late).collect()
+}
+
+/// A file with its reason instead of its bytes.
+fn named(file: &AttachmentRef, reason: Reason) -> Attachment {
+    Attachment {
+        id: file.id.clone(),
+        source: file.source,
+        name: file.name.clone(),
+        kind: file.kind,
+        mimetype: file.mimetype.clone(),
+        size: file.size,
+        link: file.link.clone(),
+        outcome: Outcome::NotFetched(reason),
+        transcript: None,
+        transcript_pending: false,
+    }
+}
+
+/// One download, on a task of its own so that it can outlive its message's deadline.
+struct Download {
+    inbox: crate::inbox::Inbox,
+    slack: slack::api::Api,
+    fetcher: crate::fetch::Fetcher,
+    limits: crate::config::Attachments,
+    root: std::path::PathBuf,
+    parallel: Arc<tokio::sync::Semaphore>,
+    bearer: Option<SecretString>,
+}
+
+impl Download {
+    async fn run(self, file: AttachmentRef, item: WorkItem) -> Attachment {
+        let Ok(_permit) = self.parallel.acquire().await else { return named(&file, Reason::TransferFailed) };
+        let file = match &file.bytes {
+            Whereabouts::Ask => slack::files::ask(&self.slack, file).await,
+            Whereabouts::Url(_) | Whereabouts::Nowhere(_) => file,
+        };
+        let (saved, (transcript, transcript_pending)) = tokio::join!(self.save(&file, &item), self.transcript(&file));
+        info!(file = %file.id, work_item = %item, outcome = code(&saved.outcome), "file");
+        Attachment { transcript, transcript_pending, ..saved }
+    }
+
+    async fn save(&self, file: &AttachmentRef, item: &WorkItem) -> Attachment {
+        let url = match self.locate(file) {
+            Ok(url) => url,
+            Err(reason) => return named(file, reason),
+        };
+        let directory = match Directory::open(&self.root, &item.slug()) {
+            Ok(directory) => directory,
+            Err(error) => {
+                warn!(work_item = %item, error = format!("{error:#}"), "the directory for attachments cannot be used");
+                return named(file, Reason::TransferFailed);
+            }
+        };
+        if let Some(known) = self.known(file, item, &directory).await {
+            return known;
+        }
+        let wanted = Wanted {
+            url: &url,
+            source_id: &file.id,
+            shown_name: &file.name,
+            declared_size: file.size.filter(|_| file.size_is_exact),
+            declared_media_type: file.mimetype.as_deref(),
+            may_be_html: file.is_html,
+            kind: file.kind,
+        };
+        match self.fetcher.fetch(wanted, &self.policy(), &directory).await {
+            Fetched::Not(reason) => named(file, reason),
+            Fetched::Saved { file: saved, size, media_type, kind } => {
+                let name = saved.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let sha256 = saved.sha256.clone();
+                let outcome = Outcome::Saved(saved);
+                let attachment = Attachment {
+                    outcome,
+                    kind,
+                    size: Some(size),
+                    mimetype: media_type,
+                    ..named(file, Reason::Pending)
+                };
+                let known = KnownFile { name, size, sha256, attachment: attachment.clone() };
+                if let Err(error) = self.inbox.remember_file(item, known).await {
+                    warn!(file = %file.id, error = format!("{error:#}"), "a saved file could not be remembered; it is fetched again next time");
+                }
+                attachment
+            }
+        }
+    }
+
+    /// The URL, if the host table allows it and the declared size does.
+    fn locate(&self, file: &AttachmentRef) -> Result<AllowedUrl, Reason> {
+        if file.size.is_some_and(|size| file.size_is_exact && size > self.limits.max_bytes) {
+            return Err(Reason::OverCap { cap: self.limits.max_bytes });
+        }
+        match &file.bytes {
+            Whereabouts::Url(url) => hop::first(&HostTable::slack(), url),
+            Whereabouts::Nowhere(reason) => Err(reason.clone()),
+            Whereabouts::Ask => Err(Reason::TransferFailed),
+        }
+    }
+
+    /// A file that was saved earlier, if its bytes are still what they were.
+    async fn known(&self, file: &AttachmentRef, item: &WorkItem, directory: &Directory) -> Option<Attachment> {
+        let known = self.inbox.known_file(file.source, &file.id, item).await.ok().flatten()?;
+        let (on_disk, name, size, sha256) = (directory.clone(), known.name, known.size, known.sha256);
+        let intact = spawn_blocking(move || on_disk.verify(&name, size, &sha256)).await.unwrap_or(false);
+        intact.then(|| Attachment { name: file.name.clone(), link: file.link.clone(), ..known.attachment })
+    }
+
+    fn policy(&self) -> Policy {
+        Policy {
+            table: HostTable::slack(),
+            bearer: self.bearer.clone(),
+            cap: self.limits.max_bytes,
+            idle: self.limits.timeout,
+            mode: self.limits.mode,
+            html_means: Reason::NoScope,
+            not_found_means: Reason::TransferFailed,
+        }
+    }
+
+    /// Slack's own transcript, verbatim; and whether Slack was still at it when the waiting ended.
+    async fn transcript(&self, file: &AttachmentRef) -> (Option<String>, bool) {
+        let attempts = self.limits.transcript_retries;
+        match slack::files::await_transcript(&self.slack, file, attempts, self.limits.transcript_wait).await {
+            Transcript::None => (None, false),
+            Transcript::Processing => (None, true),
+            Transcript::Ready { captions, preview } => (self.captions(captions).await.or(preview), false),
+        }
+    }
+
+    async fn captions(&self, url: Option<String>) -> Option<String> {
+        let url = hop::first(&HostTable::slack(), &url?).ok()?;
+        let captions = self.fetcher.fetch_text(&url, &self.policy(), CAPTIONS_CAP).await?;
+        vtt::words(&captions).filter(|words| !words.is_empty())
+    }
+}
+
+const fn code(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Saved(_) => "saved",
+        Outcome::NotFetched(reason) => reason.code(),
+    }
+}
