@@ -230,6 +230,31 @@ mod tests {
 
     #[test]
     fn the_help_is_the_manual() {
-        insta::assert_snapshot!(Cli::command().render_help(), @"");
+        insta::assert_snapshot!(Cli::command().render_help(), @"
+        Brings what people say on Slack and GitHub, words and files, to the tmux pane where a coding agent
+        works
+
+        Usage: usher [OPTIONS] [COMMAND]
+
+        Commands:
+          run          Run the daemon (the default)
+          probe        Check the world as at start and say what is missing
+          bind         Bind a work item to the pane of its agent, and to a Slack conversation
+          unbind       Take every binding of a work item away
+          sessions     Show the bound panes and how they do
+          inbox        Look at messages, try them again, or drop them
+          status       Show whether usher runs and how many messages are where
+          manifest     Print the Slack app's manifest
+          config       Check or show the configuration
+          state        Show every path that usher writes, and why
+          completions  Print the completions of a shell
+          help         Print this message or the help of the given subcommand(s)
+
+        Options:
+              --config <FILE>  The configuration file [default: $USHER_CONFIG, ./config/usher.toml,
+                               /etc/usher/usher.toml]
+          -h, --help           Print help
+          -V, --version        Print version
+        ");
     }
 }

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_line_reads_as_one_hidden_comment() {
-        insta::assert_snapshot!(envelope("slack:T1/C1/1.2").seal(&key()), @r#"<!-- usher:record {"id":"slack:T1/C1/1.2","act":"work-item.reply","actor":"slack:U0DANA","time":"2026-12-01T10:00:00Z","part":1,"parts":1} 8f1d -->"#);
+        insta::assert_snapshot!(envelope("slack:T1/C1/1.2").seal(&key()), @r#"<!-- usher:record {"id":"slack:T1/C1/1.2","act":"work-item.reply","actor":"slack:U0DANA","time":"2026-12-01T10:00:00Z","part":1,"parts":1} 74d7668b29f60c11dae901ed5235fc0f3d73a9d09f8960fc522e55b948719ba7 -->"#);
     }
 
     #[test]

@@ -218,13 +218,27 @@ mod tests {
             &[file("shot.png", saved()), note],
             Disclosure::Words,
         );
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), by usher:
+
+        > Look at this.
+        > 
+        > fixes​ #3, @​octocat
+
+        📎 shot.png (image/png, 1.2 MB) — https://ws.slack.com/files/U0DANA/F07ABC/shot.png
+        📎 note.m4a (image/png, 1.2 MB) — https://ws.slack.com/files/U0DANA/F07ABC/shot.png (not fetched: the transfer failed)
+        > Slack's transcript: on the left
+        ");
     }
 
     #[test]
     fn a_private_conversation_leaves_a_stub_on_a_public_repository() {
         let text = body(said("U0DANA", "the customer is ACME"), &[file("acme.png", saved())], Disclosure::Stub);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), by usher:
+
+        The words stay in a private conversation; this repository is public.
+        ");
     }
 
     #[test]
