@@ -118,14 +118,15 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     tasks.spawn(named("ledger", ledger.run(stop.clone())));
     tasks.spawn(named("feedback", feedback.run(stop.clone())));
     tasks.spawn(named("housekeeping", prune(inbox.clone(), stop.clone())));
-    if config.slack.enabled {
+    // Without its token a part would only fail again and again: the probe says what is missing.
+    if config.slack.enabled && config.secrets.slack_bot.is_some() {
+        let (api, asking) = (clients.slack.clone(), stop.clone());
+        let identify = async move { Ok(workspace::identify(api, tell_workspace, asking).await) };
+        tasks.spawn(named("slack workspace", identify));
+    }
+    if config.slack.enabled && config.secrets.slack_app.is_some() {
         let store = store(inbox.clone(), names(&config), workspace, config.slack.twin_wait);
         let socket = Socket::new(clients.net.clone(), clients.slack.clone(), config.slack.silence);
-        let (api, connected) = (clients.slack.clone(), stop.clone());
-        tasks.spawn(named(
-            "slack workspace",
-            async move { Ok(workspace::identify(api, tell_workspace, connected).await) },
-        ));
         let listening = stop.clone();
         tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
     }
