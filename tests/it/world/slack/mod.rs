@@ -199,6 +199,18 @@ impl FakeSlack {
         self.announce(channel, thread, user, text, files, &[Twin::Message])
     }
 
+    /// Somebody posts a message with further fields, such as `attachments` with a message that is forwarded in it.
+    pub fn post_with(&self, channel: &str, thread: Option<&str>, user: &str, text: &str, fields: Value) -> Posted {
+        let (event, ts) = self.state.with(|state| {
+            let kind = state.channel(channel).kind;
+            let ts = state.store_post(channel, thread, user, text, &[]).1;
+            let message = state.message(channel, &ts);
+            shapes::merge(message, fields);
+            (shapes::event(Twin::Message, message, channel, kind), ts)
+        });
+        Posted { channel: channel.to_owned(), ts, envelopes: vec![self.send_event(&event)] }
+    }
+
     /// Somebody posts and mentions the bot; Slack announces it with these events, in this order.
     pub fn mention(
         &self,
