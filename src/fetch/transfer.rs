@@ -1,7 +1,8 @@
 //! The transfer of one body: from a stream of bytes to a file that is whole, or a reason.
 //!
-//! Owns the order of things: refuse by what is announced, look at the first bytes, then write, then compare lengths. It
-//! must not know where the stream comes from.
+//! Owns the order of things: look at the first bytes, refuse by what is announced, then write, then compare lengths. The
+//! look comes first, because a sign-in page has a length of its own and must be told as what it is. It must not know where
+//! the stream comes from.
 
 use std::io;
 
@@ -40,19 +41,19 @@ pub(super) async fn receive(
     policy: &Policy,
     directory: &Directory,
 ) -> Result<Received, Failure> {
-    check_announced(announced, wanted, policy.cap)?;
     let mut body = Body::new(stream, policy.cap, policy.idle);
     let head = body.batch(HEAD).await?;
     let sniffed = sniff(&joined(&head));
     if is_sign_in_page(sniffed, announced, wanted) {
         return Err(Failure::last(policy.html_means.clone(), anyhow!("a page came in place of the file")));
     }
+    check_announced(announced, wanted, policy.cap)?;
     let described = Described::new(sniffed, announced, wanted);
     let file = save(&mut body, head, described.keep(wanted, policy), announced, wanted, directory).await?;
     Ok(Received { file, size: body.received(), media_type: described.media_type, kind: described.kind })
 }
 
-/// What the headers and the platform say is enough to refuse before the first byte.
+/// What the headers and the platform say is enough to refuse before the first byte is written.
 fn check_announced(announced: &Announced, wanted: &Wanted<'_>, cap: u64) -> Result<(), Failure> {
     if announced.length.max(wanted.declared_size) > Some(cap) {
         return Err(over_cap(cap));
@@ -228,7 +229,9 @@ mod tests {
         assert_eq!(outcome(bytes(50), None, Some(60)).await, last(Reason::TransferFailed));
         assert_eq!(outcome(bytes(50), Some(50), Some(60)).await, last(Reason::TransferFailed));
         assert_eq!(outcome(broken(), None, None).await, Err(How::Broken));
-        assert_eq!(outcome(chunks(b"<!doctype html>", 4), None, None).await, last(Reason::NoScope));
+        for (length, declared) in [(None, None), (Some(15), Some(60)), (Some(101), None)] {
+            assert_eq!(outcome(chunks(b"<!doctype html>", 4), length, declared).await, last(Reason::NoScope));
+        }
     }
 
     #[tokio::test]
