@@ -172,8 +172,13 @@ fn late_files(message: &Message, files: &[Attachment]) -> Vec<Message> {
     pending.map(late).collect()
 }
 
-/// A file with its reason instead of its bytes.
+/// A file with its reason instead of its bytes, and with what the event itself says of its transcript.
 fn named(file: &AttachmentRef, reason: Reason) -> Attachment {
+    let (transcript, transcript_pending) = match &file.transcript {
+        Transcript::None => (None, false),
+        Transcript::Processing => (None, true),
+        Transcript::Ready { preview, .. } => (preview.clone(), false),
+    };
     Attachment {
         id: file.id.clone(),
         source: file.source,
@@ -183,8 +188,8 @@ fn named(file: &AttachmentRef, reason: Reason) -> Attachment {
         size: file.size,
         link: file.link.clone(),
         outcome: Outcome::NotFetched(reason),
-        transcript: None,
-        transcript_pending: false,
+        transcript,
+        transcript_pending,
     }
 }
 
