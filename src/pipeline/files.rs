@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::{Pause, Pipeline};
 use crate::core::attachment::{Attachment, AttachmentRef, Outcome, Reason, Transcript, Whereabouts};
 use crate::core::feedback;
-use crate::core::grant::{Authorised, Verdict};
+use crate::core::grant::{Authorised, Refusal, Verdict};
 use crate::core::hop::{self, AllowedUrl, HostTable};
 use crate::core::message::{Message, Supplement};
 use crate::core::vtt;
@@ -137,7 +137,10 @@ impl Pipeline {
     }
 
     async fn follow(self: Arc<Self>, row: Row, stop: CancellationToken) {
-        let Verdict::Allowed(allowed) = self.authorise(&row) else { return };
+        let allowed = match self.authorise(&row) {
+            Verdict::Allowed(allowed) => allowed,
+            Verdict::Refused(refusal) => return self.refuse_late(&row, refusal).await,
+        };
         let Some(file) = allowed.message().attachments.first() else { return };
         let left = self.limits.file_deadline.saturating_sub(self.limits.deadline);
         let download = self.downloads.take(file, &row.work_item);
@@ -153,6 +156,14 @@ impl Pipeline {
         let told = feedback::files_refused(&files);
         if let Err(error) = self.inbox.late_file_fetched(row.seq, files, told, Timestamp::now()).await {
             warn!(id = %row.message.id, error = format!("{error:#}"), "a late file could not be stored");
+        }
+    }
+
+    /// Ends a late file whose author may no longer do it.
+    async fn refuse_late(&self, row: &Row, refusal: Refusal) {
+        info!(id = %row.message.id, reason = refusal.code(), "refused");
+        if let Err(error) = self.inbox.refuse(row.seq, refusal.code(), None, Timestamp::now()).await {
+            warn!(id = %row.message.id, error = format!("{error:#}"), "the end of a late file could not be stored");
         }
     }
 }
