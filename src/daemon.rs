@@ -22,7 +22,7 @@ use crate::core::envelope::EnvelopeKey;
 use crate::core::feedback::Mark;
 use crate::core::grant::Grants;
 use crate::core::message::Person;
-use crate::fetch::Fetcher;
+use crate::fetch::{Directory, Fetcher};
 use crate::github::ledger::Ledger;
 use crate::inbox::messages::Arrival;
 use crate::inbox::{Inbox, portable};
@@ -84,6 +84,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let layout = Layout::new(&config.state.root);
     layout.prepare()?;
     let _lock = Lock::take(&layout)?;
+    Directory::sweep_all(&layout.attachments());
     let key = EnvelopeKey::new(layout.key()?);
     let (inbox, inbox_thread) = Inbox::open(&layout.database())?;
     portable::adopt(&inbox, &layout.portable()).await?;

@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use rustix::fs::{self, AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
+use tracing::{info, warn};
 
 use crate::core::safe_name::SafeName;
 
@@ -94,6 +95,18 @@ impl Directory {
             }
         }
         Ok(removed)
+    }
+
+    /// Does the same in every directory below `root`. What cannot be swept costs room and nothing else, so it is logged.
+    pub fn sweep_all(root: &Path) {
+        for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            let slug = entry.file_name().to_string_lossy().into_owned();
+            match Self::open(root, &slug).and_then(|directory| Ok(directory.sweep_temps()?)) {
+                Ok(0) => {}
+                Ok(removed) => info!(work_item = slug, removed, "half-fetched files of an interrupted run are removed"),
+                Err(error) => warn!(work_item = slug, error = format!("{error:#}"), "half-fetched files may be left"),
+            }
+        }
     }
 
     /// Gives a file a new name that nothing has yet.
