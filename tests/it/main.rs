@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test, its helpers included, fails by panicking")]
 
+mod attachments;
 mod main_job;
 mod world;
 mod world_works;
