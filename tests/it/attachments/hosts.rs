@@ -53,19 +53,33 @@ fn a_redirect_off_the_table_is_not_followed() {
 
 #[test]
 fn a_file_that_is_not_on_slacks_host_gets_no_request_and_no_token() {
-    for (url, shown) in [
+    let urls = [
         ("https://files.evil.example/files-pri/T0ACME-F1/shot.png", "files.evil.example"),
         ("https://files.slack.com.evil.example/shot.png", "files.slack.com.evil.example"),
         ("https://files.slack.com@evil.example/shot.png", "***@evil.example"),
         ("https://files.slack.com:8443/files-pri/T0ACME-F1/shot.png", "files.slack.com:8443"),
         ("http://files.slack.com/files-pri/T0ACME-F1/shot.png", "http://files.slack.com"),
-    ] {
+    ];
+    let desk = Desk::new();
+    let files = urls.map(|(url, _)| shot().with(json!({"url_private": url, "url_private_download": url})));
+    let told = desk.told(&desk.post("Look at these", files));
+    assert!(told.pane.contains("Look at these"), "{}", told.pane);
+    let sender = desk.sender_told();
+    for (index, (_, shown)) in urls.iter().enumerate() {
         let words = format!("its URL is not on the file host ({shown})");
-        let file = shot().with(json!({"url_private": url, "url_private_download": url}));
-        let desk = assert_refused(file, "off-host", &words);
-        assert_never_asked(&desk, "evil.example");
-        assert_never_asked(&desk, "files.slack.com");
+        told.assert_refused(index, "off-host", &words);
+        assert!(sender.contains(&format!("shot.png: {words}. ")), "{sender}");
     }
+    assert_never_asked(&desk, "evil.example");
+    assert_never_asked(&desk, "files.slack.com");
+    assert_eq!(desk.on_disk(), [].into());
+}
+
+#[test]
+fn a_file_that_redirects_to_itself_is_given_up() {
+    let circle = shot().behaving([Behaviour::RedirectOff("files.slack.com")]);
+    let desk = assert_refused(circle, "transfer-failed", "the transfer failed");
+    assert_eq!(desk.asked().len(), 6, "one request and five redirects: {:?}", desk.asked());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Voice notes: the sound as it came, and Slack's own transcript as far as there is one.
 
+use serde_json::json;
+
 use super::Desk;
 use crate::world::{FileSpec, Transcript};
 
@@ -62,6 +64,15 @@ fn a_note_that_slack_did_not_transcribe_is_said_to_have_no_transcript() {
         assert_line(&desk, note([state]), "Slack made no transcript.");
         assert_eq!(looks(&desk), 0);
     }
+}
+
+#[test]
+fn captions_that_are_not_on_slacks_host_get_no_request_and_no_token() {
+    let desk = Desk::new();
+    let note = note([complete(None)]).with(json!({"vtt": "https://captions.evil.example/file.vtt"}));
+    assert_line(&desk, note, "Slack's transcript: the left one");
+    let asked = desk.world.proxy.asked();
+    assert!(!asked.iter().any(|asked| asked.contains("evil.example")), "{asked:?}");
 }
 
 #[test]
