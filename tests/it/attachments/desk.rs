@@ -66,22 +66,28 @@ impl Desk {
         self.told(&self.post("Look at this", [file]))
     }
 
-    /// Waits until the latest message is in the pane and on the ticket, and gives what was told of it.
+    /// Waits until the message is in the pane and on the ticket, and gives what was told of it.
     #[track_caller]
     pub(super) fn told(&self, posted: &Posted) -> Told {
         eventually("the check mark", || {
             let marks = self.world.slack.reactions_on(&posted.ts);
             if marks.contains("white_check_mark") { Ok(()) } else { Err((marks, self.agent.submitted())) }
         });
-        self.told_last(&format!("slack:{TEAM}/{ROOM}/{}", posted.ts))
+        self.told_of(&format!("slack:{TEAM}/{ROOM}/{}", posted.ts))
     }
 
-    /// What was told last, which is about the message with this id.
+    /// What was told of the message with this id, which is settled.
     #[track_caller]
-    pub(super) fn told_last(&self, id: &str) -> Told {
-        let record = self.world.github.comments(ITEM).last().expect("a record").body.clone();
-        self.check_record(&record);
-        Told { pane: self.agent.submitted().last().expect("a submission").clone(), record, shown: self.shown(id) }
+    pub(super) fn told_of(&self, id: &str) -> Told {
+        let shown = self.shown(id);
+        let frame = format!("[usher {}]", shown["nonce"].as_str().expect("a nonce"));
+        let submitted = self.agent.submitted();
+        let pane = submitted.iter().find(|text| text.starts_with(&frame)).expect("a submission with the nonce");
+        let envelope = format!("\"id\":\"{id}\"");
+        let comments = self.world.github.comments(ITEM);
+        let record = comments.iter().find(|comment| comment.body.contains(&envelope)).expect("a record with the id");
+        self.check_record(&record.body);
+        Told { pane: pane.clone(), record: record.body.clone(), shown }
     }
 
     /// What `usher inbox show --json` says.
@@ -132,6 +138,13 @@ impl Desk {
     /// The power goes off, and comes back.
     pub(super) fn restart_after_kill9(&mut self) {
         self.daemon.take().expect("a running daemon").kill9();
+        self.start_again();
+    }
+
+    /// Starts a daemon where there was one. Slack first notices that the old one is gone: what it sent there until then
+    /// would be lost.
+    pub(super) fn start_again(&mut self) {
+        eventually("the old socket is gone", || self.world.slack.sockets() == 0);
         self.daemon = Some(self.world.daemon());
         eventually("usher listens again", || self.world.slack.sockets() == 1);
     }
