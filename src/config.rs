@@ -121,7 +121,7 @@ pub struct Attachments {
     pub max_files: u32,
     /// The largest file, in bytes.
     pub max_bytes: u64,
-    /// Transfers at the same time.
+    /// Transfers of one message at the same time.
     pub parallel: u32,
     /// The mode of saved files.
     pub mode: u32,

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use sd_notify::NotifyState;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -108,7 +108,6 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         key: key.clone(),
         layout: layout.clone(),
         limits: config.attachments.clone(),
-        parallel: Arc::new(Semaphore::new(config.attachments.parallel as usize)),
         patience: config.ledger.patience,
         pane: config.pane.clone(),
     });

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use secrecy::SecretString;
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -57,10 +58,11 @@ impl Pipeline {
             return Ok(Ok(row.attachments.clone()));
         }
         let deadline = Instant::now() + self.limits.deadline;
+        let turns = self.turns();
         let fetches = wanted
             .iter()
             .enumerate()
-            .map(|(index, file)| self.before_deadline(index, file, allowed.work_item(), deadline));
+            .map(|(index, file)| self.before_deadline(index, file, allowed.work_item(), &turns, deadline));
         let files = tokio::select! {
             files = join_all(fetches) => files,
             () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
@@ -76,12 +78,13 @@ impl Pipeline {
         index: usize,
         file: &AttachmentRef,
         item: &WorkItem,
+        turns: &Arc<Semaphore>,
         deadline: Instant,
     ) -> Attachment {
         if let Some(reason) = self.refusal(index, file) {
             return named(file, reason);
         }
-        let mut download = tokio::spawn(self.download().run(file.clone(), item.clone()));
+        let mut download = tokio::spawn(self.download(turns).run(file.clone(), item.clone()));
         match timeout_at(deadline, &mut download).await {
             Ok(ended) => ended.unwrap_or_else(|_| named(file, Reason::TransferFailed)),
             Err(_) => {
@@ -106,14 +109,20 @@ impl Pipeline {
         self.slack.bot_token().is_none().then_some(Reason::NoToken)
     }
 
-    fn download(&self) -> Download {
+    /// The turns of one message's downloads. No other message waits for them: a slow file may take ten minutes, and holds
+    /// up nothing but its own message.
+    fn turns(&self) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(self.limits.parallel as usize))
+    }
+
+    fn download(&self, turns: &Arc<Semaphore>) -> Download {
         Download {
             inbox: self.inbox.clone(),
             slack: self.slack.clone(),
             fetcher: self.fetcher.clone(),
             limits: self.limits.clone(),
             root: self.layout.attachments(),
-            parallel: Arc::clone(&self.parallel),
+            turns: Arc::clone(turns),
             bearer: self.slack.bot_token(),
         }
     }
@@ -144,8 +153,8 @@ impl Pipeline {
         let Some(file) = allowed.message().attachments.first() else { return };
         let left = self.limits.file_deadline.saturating_sub(self.limits.deadline);
         let download = self.downloads.take(file, &row.work_item);
-        let download =
-            download.unwrap_or_else(|| tokio::spawn(self.download().run(file.clone(), row.work_item.clone())));
+        let download = download
+            .unwrap_or_else(|| tokio::spawn(self.download(&self.turns()).run(file.clone(), row.work_item.clone())));
         let abort = download.abort_handle();
         let ended = tokio::select! {
             ended = timeout_at(Instant::now() + left, download) => ended,
@@ -211,13 +220,13 @@ struct Download {
     fetcher: crate::fetch::Fetcher,
     limits: crate::config::Attachments,
     root: std::path::PathBuf,
-    parallel: Arc<tokio::sync::Semaphore>,
+    turns: Arc<Semaphore>,
     bearer: Option<SecretString>,
 }
 
 impl Download {
     async fn run(self, file: AttachmentRef, item: WorkItem) -> Attachment {
-        let Ok(_permit) = self.parallel.acquire().await else { return named(&file, Reason::TransferFailed) };
+        let Ok(_permit) = self.turns.acquire().await else { return named(&file, Reason::TransferFailed) };
         let file = match &file.bytes {
             Whereabouts::Ask => slack::files::ask(&self.slack, file).await,
             Whereabouts::Url(_) | Whereabouts::Nowhere(_) => file,

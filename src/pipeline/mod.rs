@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -69,8 +69,6 @@ pub struct Pipeline {
     pub layout: Layout,
     /// Caps and deadlines of files.
     pub limits: config::Attachments,
-    /// How many files are downloaded at once, over all messages.
-    pub parallel: Arc<Semaphore>,
     /// How long the delivery waits for the record.
     pub patience: Duration,
     /// How often a held pane is looked at.
