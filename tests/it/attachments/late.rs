@@ -109,6 +109,16 @@ fn words_that_come_while_a_file_is_late_do_not_wait_for_it() {
 }
 
 #[test]
+fn slow_files_of_one_message_take_no_turn_from_another_message() {
+    let desk = Desk::configured("attachments = { deadline = '1s', parallel = 2 }");
+    let never = || slow().behaving([Behaviour::Slow(200)]);
+    let first = desk.told(&desk.post("Look at these", [never(), never(), never()]));
+    (0..3).for_each(|index| first.assert_refused(index, "pending", PENDING));
+    let next = desk.send(slow().behaving([Behaviour::Normal]));
+    assert!(next.path(0).exists());
+}
+
+#[test]
 fn a_file_that_never_ends_is_given_up_at_its_own_deadline() {
     let desk = Desk::configured("attachments = { deadline = '200ms', file_deadline = '600ms' }");
     let file = desk.world.slack.add_file(slow().behaving([Behaviour::Slow(500)]));
