@@ -87,8 +87,19 @@ impl Daemon {
 
     /// Asks it to end, and waits until it has.
     #[track_caller]
-    pub fn sigterm(mut self) -> ExitStatus {
+    pub fn sigterm(self) -> ExitStatus {
+        self.ask_to_end();
+        self.wait_end()
+    }
+
+    /// Asks it to end.
+    pub fn ask_to_end(&self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the daemon is running");
+    }
+
+    /// Waits until it has ended by itself.
+    #[track_caller]
+    pub fn wait_end(mut self) -> ExitStatus {
         eventually("the daemon ends", || self.ended().ok_or_else(|| self.lines()))
     }
 

@@ -64,6 +64,7 @@ struct Socket {
 #[derive(Debug, Clone)]
 enum Order {
     Send(String),
+    SendBinary(&'static [u8]),
     Close(u16),
     Abort,
     AbortInFrame,
@@ -101,6 +102,11 @@ impl FakeSlack {
     /// Sends any frame as it is, on every open socket.
     pub fn send_raw(&self, text: &str) {
         self.order(&Order::Send(text.to_owned()));
+    }
+
+    /// Sends a binary frame, which Slack never does, on every open socket.
+    pub fn send_binary(&self, bytes: &'static [u8]) {
+        self.order(&Order::SendBinary(bytes));
     }
 
     /// Announces the end of every open socket: `warning`, `refresh_requested`, `link_disabled`, `too_many_websockets`.
@@ -213,6 +219,7 @@ impl FakeSlack {
                 },
                 order = orders.recv() => match order {
                     Some(Order::Send(text)) => stream.send(Message::text(text)).await.is_ok(),
+                    Some(Order::SendBinary(bytes)) => stream.send(Message::binary(Bytes::from_static(bytes))).await.is_ok(),
                     Some(Order::Stall) => { stay_silent(stream, tunnel).await; break }
                     Some(Order::Close(code)) => stream.send(close_frame(code)).await.is_ok(),
                     Some(Order::AbortInFrame) => { send_half_a_frame(stream).await; break }
