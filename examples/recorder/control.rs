@@ -15,6 +15,12 @@ pub(crate) struct Control {
     pub(crate) cooked: bool,
     /// What a person has typed and not sent.
     pub(crate) draft: Option<String>,
+    /// Whether it hangs: what comes is written down, and neither taken nor shown until it is well again.
+    pub(crate) hung: bool,
+    /// What a person types the moment a paste that ends with usher's end line has come.
+    pub(crate) typed_behind: Option<String>,
+    /// How long the transcript is behind a submission; Claude Code takes up to 261 ms.
+    pub(crate) transcript_delay_ms: u64,
     /// Whether the session file is published; it is missing while Claude Code starts.
     pub(crate) session_file: bool,
 }
@@ -27,6 +33,9 @@ impl Default for Control {
             swallow_enters: 0,
             cooked: false,
             draft: None,
+            hung: false,
+            typed_behind: None,
+            transcript_delay_ms: 0,
             session_file: true,
         }
     }

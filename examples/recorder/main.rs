@@ -18,7 +18,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -71,6 +71,8 @@ struct Recorder {
     composer: Composer,
     stash: Option<Composer>,
     submitted: Vec<String>,
+    /// Submissions that the transcript does not name yet, each with the time when it will.
+    untold: VecDeque<(Instant, String, Status)>,
 }
 
 impl Recorder {
@@ -87,6 +89,7 @@ impl Recorder {
             composer: Composer::default(),
             stash: None,
             submitted: Vec::new(),
+            untold: VecDeque::new(),
         };
         recorder.publish()?;
         recorder.show()?;
@@ -96,6 +99,7 @@ impl Recorder {
     fn run(&mut self, input: &Receiver<Vec<u8>>) -> io::Result<()> {
         loop {
             self.obey()?;
+            self.tell()?;
             match input.recv_timeout(CONTROL_INTERVAL) {
                 Ok(bytes) => self.take(&bytes)?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -121,7 +125,7 @@ impl Recorder {
         }
         self.terminal.set_cooked(self.control.cooked)?;
         self.publish()?;
-        self.show()?;
+        self.press_what_came()?;
         fs::write(self.dir.join("obeyed.json"), &text)?;
         self.obeyed = text;
         Ok(())
@@ -130,6 +134,14 @@ impl Recorder {
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.raw.write_all(bytes)?;
         self.decoder.feed(bytes);
+        self.press_what_came()
+    }
+
+    /// Takes the keys that wait; none while it hangs.
+    fn press_what_came(&mut self) -> io::Result<()> {
+        if self.control.hung {
+            return Ok(());
+        }
         while let Some(key) = self.decoder.next_key() {
             self.press(key)?;
         }
@@ -142,7 +154,7 @@ impl Recorder {
         }
         match key {
             Key::Text(text) => self.composer.type_in(&text),
-            Key::Paste(text) => self.composer.paste(text),
+            Key::Paste(text) => self.take_paste(text),
             Key::Backspace => self.composer.erase(),
             Key::Enter => self.submit()?,
             Key::SubmitChord if self.publication.is_some() => self.submit()?,
@@ -150,6 +162,14 @@ impl Recorder {
             Key::SubmitChord | Key::Stash => {}
         }
         Ok(())
+    }
+
+    fn take_paste(&mut self, text: String) {
+        let is_whole = text.ends_with(" end]");
+        self.composer.paste(text);
+        if let Some(typed) = self.control.typed_behind.take_if(|_| is_whole) {
+            self.composer.type_in(&typed);
+        }
     }
 
     /// An open dialog throws pastes away, takes no chord, and takes Enter for a yes.
@@ -170,12 +190,20 @@ impl Recorder {
             return Ok(());
         }
         self.note(&json!({"text": text, "at_ms": now_ms(), "shell": text.starts_with('!')}))?;
-        if let Some(publication) = &self.publication {
-            publication.transcribe(&text, self.control.status)?;
-        }
+        let due = Instant::now() + Duration::from_millis(self.control.transcript_delay_ms);
+        self.untold.push_back((due, text.clone(), self.control.status));
+        self.tell()?;
         self.submitted.push(text);
         if let Some(draft) = self.stash.take() {
             self.composer = draft;
+        }
+        Ok(())
+    }
+
+    /// Writes the submissions that are due into the transcript.
+    fn tell(&mut self) -> io::Result<()> {
+        while let Some((_, text, status)) = self.untold.pop_front_if(|(due, ..)| *due <= Instant::now()) {
+            self.publication.as_ref().map_or(Ok(()), |publication| publication.transcribe(&text, status))?;
         }
         Ok(())
     }
