@@ -56,7 +56,10 @@ impl Pipeline {
         let mut step = if row.paste == Paste::NotYet { Step::Paste } else { Step::Resume };
         loop {
             let next = match step {
-                Step::Resume => delivery.resume().await?,
+                Step::Resume => tokio::select! {
+                    resumed = delivery.resume() => resumed?,
+                    () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
+                },
                 Step::Paste => delivery.paste().await?,
                 Step::Submit(pasted) => delivery.submit(pasted).await?,
                 Step::Confirm(submitted) => tokio::select! {

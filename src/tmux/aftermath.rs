@@ -3,7 +3,7 @@
 //! Owns that one question (design section 3). The answer decides whether to settle, to submit, to paste, or to tell a
 //! person: when there is any doubt, nothing is pasted.
 
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Tmux;
 use super::confirm::Evidence;
@@ -30,6 +30,9 @@ pub enum Aftermath {
     Unknown(&'static str),
 }
 
+/// How often transcripts and composer are looked at again; each look reads whole transcripts.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 const GONE: &str = "the pane is gone, and nothing tells what it took";
 const NO_PROFILE: &str = "the agent's profile is gone";
 const NO_EVIDENCE: &str = "this agent leaves nothing that would tell whether it took the message";
@@ -39,9 +42,30 @@ const NOT_OURS: &str = "the prompt box, or what was put away from it, may hold t
 impl Tmux {
     /// Finds out what became of the message with this nonce. `line_feeds`: [`super::line_feeds`] of its text; `since`: when
     /// its paste was journaled.
+    ///
+    /// A restart can be faster than the agent: the text may still be on its way through the terminal, or submitted and not
+    /// yet in the transcript (up to 261 ms, agents-in-tmux 12). That nothing is there is believed only after `evidence`.
     pub async fn after_crash(&self, session: &Session, nonce: &str, line_feeds: usize, since: SystemTime) -> Aftermath {
         let Ok(profile) = self.profile(session) else { return Aftermath::Unknown(NO_PROFILE) };
         let Some(EvidenceSource::ClaudeTranscript) = profile.evidence else { return Aftermath::Unknown(NO_EVIDENCE) };
+        let deadline = Instant::now() + self.settings.evidence;
+        loop {
+            match self.look_after_crash(session, nonce, line_feeds, since).await {
+                Aftermath::Absent | Aftermath::Unknown(NOT_OURS) if Instant::now() < deadline => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    async fn look_after_crash(
+        &self,
+        session: &Session,
+        nonce: &str,
+        line_feeds: usize,
+        since: SystemTime,
+    ) -> Aftermath {
         match self.recorded(nonce, since).await {
             Some(Some(evidence)) => Aftermath::Delivered(evidence),
             Some(None) => self.in_the_composer(session, Trace::new(nonce, line_feeds)).await,

@@ -65,7 +65,8 @@ async fn a_dialog_of_claude_gets_neither_text_nor_key() {
 #[tokio::test]
 async fn after_a_crash_what_became_of_the_text_is_found_out() {
     let world = World::claude(IDLE);
-    let (usher, session, since) = (world.usher(), claude_session(&world).await, SystemTime::now());
+    let usher = Tmux::new(Settings { evidence: Duration::from_millis(300), ..world.settings() });
+    let (session, since) = (claude_session(&world).await, SystemTime::now());
     let lines = line_feeds(&text("7f3a9c2e"));
     let ask = async |nonce: &str| usher.after_crash(&session, nonce, lines, since).await;
     assert!(matches!(ask("7f3a9c2e").await, Aftermath::Absent));
