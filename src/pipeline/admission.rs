@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -16,7 +17,7 @@ use super::Pipeline;
 use crate::core::classify::{Bound, classify};
 use crate::core::feedback;
 use crate::core::grant::{Authorised, Verdict, authorise};
-use crate::core::message::{Message, Place};
+use crate::core::message::{Message, MessageId, Place};
 use crate::core::session::{Conversation, Listen};
 use crate::core::work_item::WorkItem;
 use crate::inbox::messages::Newcomer;
@@ -25,11 +26,37 @@ use crate::slack::event::{PostedIn, What, read_post};
 /// How long admission sleeps when nobody waits for a twin.
 const NO_TWIN: Duration = Duration::from_secs(3_600);
 
+/// How many posts are read again at once.
+const MAX_LOOKUPS: usize = 8;
+
+/// The second looks under way, each message in one at most.
+#[derive(Default)]
+pub(super) struct Lookups {
+    tasks: JoinSet<MessageId>,
+    running: BTreeSet<MessageId>,
+}
+
+impl Lookups {
+    /// Waits until one ends; `None` when there is none.
+    pub(super) async fn next_ended(&mut self) -> Option<anyhow::Result<()>> {
+        let ended = self.tasks.join_next().await?.context("a second look panicked");
+        Some(ended.map(|id| {
+            self.running.remove(&id);
+        }))
+    }
+
+    fn begin(&mut self, pipeline: &Arc<Pipeline>, message: Message) {
+        if self.running.len() < MAX_LOOKUPS && self.running.insert(message.id.clone()) {
+            self.tasks.spawn(Arc::clone(pipeline).look_again(message));
+        }
+    }
+}
+
 impl Pipeline {
     /// Admits or refuses everybody who does not wait for a twin, in order of arrival; answers when the next wait ends.
     ///
     /// A message whose twin may still come holds its own lane, so that nothing overtakes it, and no other.
-    pub(super) async fn admit(self: &Arc<Self>, lookups: &mut JoinSet<()>) -> anyhow::Result<Instant> {
+    pub(super) async fn admit(self: &Arc<Self>, lookups: &mut Lookups) -> anyhow::Result<Instant> {
         let now = Timestamp::now();
         let mut next = Instant::now() + NO_TWIN;
         let mut waiting: BTreeSet<WorkItem> = BTreeSet::new();
@@ -46,15 +73,14 @@ impl Pipeline {
                 None => self.refuse_or_admit(newcomer, now).await?,
                 Some(until) => {
                     waiting.extend(lane);
-                    let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
-                    next = next.min(Instant::now() + left);
-                    if left.is_zero() && lookups.len() < 8 {
-                        lookups.spawn(Arc::clone(self).look_again(newcomer.message));
+                    match Duration::try_from(until.duration_since(now)).unwrap_or_default() {
+                        Duration::ZERO => lookups.begin(self, newcomer.message),
+                        left => next = next.min(Instant::now() + left),
                     }
                 }
             }
         }
-        Ok(if lookups.is_empty() { next } else { next.max(Instant::now() + Duration::from_millis(50)) })
+        Ok(next)
     }
 
     fn is_stranger(&self, message: &Message) -> bool {
@@ -91,12 +117,13 @@ impl Pipeline {
     }
 
     /// The twin did not come: the post itself, read by its time stamp, has what the mention lacked.
-    async fn look_again(self: Arc<Self>, message: Message) {
+    async fn look_again(self: Arc<Self>, message: Message) -> MessageId {
         let id = message.id.clone();
         let found = self.read_again(&message).await;
         if let Err(error) = self.inbox.complete(id.clone(), found, Timestamp::now()).await {
             warn!(%id, error = format!("{error:#}"), "the second look could not be stored");
         }
+        id
     }
 
     async fn read_again(&self, message: &Message) -> Option<Message> {

@@ -89,7 +89,7 @@ impl Pipeline {
         let mut changes = self.inbox.changes();
         let mut lanes = JoinSet::new();
         let mut running = BTreeSet::new();
-        let mut lookups = JoinSet::new();
+        let mut lookups = admission::Lookups::default();
         let late = tokio::spawn(Arc::clone(&self).follow_late_files(stop.clone()));
         while !stop.is_cancelled() {
             changes.mark_unchanged();
@@ -102,7 +102,7 @@ impl Pipeline {
             tokio::select! {
                 changed = changes.changed() => changed.context("the inbox has stopped")?,
                 Some(ended) = lanes.join_next() => { running.remove(&ended.context("a lane panicked")?); }
-                Some(_) = lookups.join_next() => {}
+                Some(ended) = lookups.next_ended() => ended?,
                 () = sleep_until(next_twin) => {}
                 () = stop.cancelled() => {}
             }
