@@ -93,6 +93,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let (tell_link, link) = watch::channel(Link::Connecting);
     let stop = CancellationToken::new();
 
+    let ledger = Ledger::new(inbox.clone(), clients.github.clone(), key.clone(), started);
     let pipeline = Arc::new(Pipeline {
         inbox: inbox.clone(),
         grants: grants(&config),
@@ -105,7 +106,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         fetcher: Fetcher::new(clients.net.clone()),
         downloads: Downloads::default(),
         tmux: tmux(&config)?,
-        key: key.clone(),
+        next_write: ledger.next_write(),
+        key,
         layout: layout.clone(),
         limits: config.attachments.clone(),
         patience: config.ledger.patience,
@@ -113,7 +115,6 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     });
     let mut tasks = JoinSet::new();
     let feedback = Feedback::new(inbox.clone(), clients.slack.clone(), emoji(&config.slack.reactions));
-    let ledger = Ledger::new(inbox.clone(), clients.github.clone(), key, started);
     tasks.spawn(named("pipeline", pipeline.run(stop.clone())));
     tasks.spawn(named("ledger", ledger.run(stop.clone())));
     tasks.spawn(named("feedback", feedback.run(stop.clone())));

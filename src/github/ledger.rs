@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -32,7 +33,7 @@ pub struct Ledger {
     api: Api,
     key: EnvelopeKey,
     started: Timestamp,
-    next_write: Instant,
+    next_write: watch::Sender<Instant>,
 }
 
 /// What became of one attempt.
@@ -45,7 +46,12 @@ enum Attempt {
 impl Ledger {
     /// A ledger; `started` is when this process did: what arrived before may have been written by another one.
     pub fn new(inbox: Inbox, api: Api, key: EnvelopeKey, started: Timestamp) -> Self {
-        Self { inbox, api, key, started, next_write: Instant::now() }
+        Self { inbox, api, key, started, next_write: watch::Sender::new(Instant::now()) }
+    }
+
+    /// Since or until when the next write may begin: a record is not waited for while none may.
+    pub fn next_write(&self) -> watch::Receiver<Instant> {
+        self.next_write.subscribe()
     }
 
     /// Works until told to stop; the write under way is finished.
@@ -55,8 +61,9 @@ impl Ledger {
             changes.mark_unchanged();
             let (due, next) = self.inbox.records_due(Timestamp::now()).await?;
             if let Some(waiting) = due {
+                let next_write = *self.next_write.borrow();
                 tokio::select! {
-                    () = sleep_until(self.next_write) => self.write(waiting).await?,
+                    () = sleep_until(next_write) => self.write(waiting).await?,
                     () = stop.cancelled() => {}
                 }
                 continue;
@@ -101,7 +108,7 @@ impl Ledger {
         }
         self.inbox.record_posting(waiting.seq, waiting.part).await?;
         let outcome = self.api.comment(&waiting.work_item, &waiting.body).await;
-        self.next_write = Instant::now() + SPACE;
+        self.next_write.send_replace(Instant::now() + SPACE);
         Ok(match outcome {
             Ok(comment) => Attempt::Landed(comment.html_url),
             Err(error) => sorted(error),
@@ -126,7 +133,7 @@ impl Ledger {
         match error {
             ApiError::RateLimited(wait) => {
                 let wait = (*wait).saturating_mul(1 << tries.min(4)).min(Duration::from_secs(3_600));
-                self.next_write = Instant::now() + wait;
+                self.next_write.send_replace(Instant::now() + wait);
                 wait
             }
             ApiError::Unauthorized | ApiError::NoToken => growing.max(Duration::from_secs(30)),

@@ -63,6 +63,8 @@ pub struct Pipeline {
     pub downloads: Downloads,
     /// Panes.
     pub tmux: Tmux,
+    /// When the ticket may be written to again.
+    pub next_write: watch::Receiver<Instant>,
     /// The key that signs records.
     pub key: EnvelopeKey,
     /// Where everything is.
@@ -162,7 +164,8 @@ impl Pipeline {
         authorise(&self.grants, row.message.clone(), classification)
     }
 
-    /// Puts the record into the outbox and waits a little for it to land, unless others wait already.
+    /// Puts the record into the outbox and waits a little for it to land, when it can be written at once: unless others
+    /// wait already, or the ticket must not be written to yet.
     async fn record(
         &self,
         allowed: &Authorised,
@@ -179,6 +182,9 @@ impl Pipeline {
         }
         let deadline = Instant::now() + self.patience;
         while self.inbox.record_progress(row.seq).await? == Progress::Next && !stop.is_cancelled() {
+            if *self.next_write.borrow() > Instant::now() {
+                break;
+            }
             if timeout_at(deadline, changes.changed()).await.is_err() {
                 break;
             }
