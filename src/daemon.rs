@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use sd_notify::NotifyState;
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
@@ -81,6 +81,7 @@ pub fn tmux(config: &Config) -> anyhow::Result<Tmux> {
 /// Runs until SIGTERM or SIGINT, or until a part ends that should not.
 pub async fn run(config: Config) -> anyhow::Result<()> {
     let started = Timestamp::now();
+    let signals = Signals::catch()?;
     let layout = Layout::new(&config.state.root);
     layout.prepare()?;
     let _lock = Lock::take(&layout)?;
@@ -131,12 +132,18 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         let listening = stop.clone();
         tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
     }
-    let measured = probe::measure(&config, &layout, &inbox, &clients, &tmux(&config)?, Some(link.clone())).await;
-    probe::log(&measured);
-    info!("{}", probe::ready(&measured));
-    notify(&[NotifyState::Ready]);
-
-    let outcome = until_told_to_stop(&mut tasks, &stop).await;
+    let panes = tmux(&config)?;
+    let check = async {
+        let measured = probe::measure(&config, &layout, &inbox, &clients, &panes, Some(link)).await;
+        probe::log(&measured);
+        info!("{}", probe::ready(&measured));
+        notify(&[NotifyState::Ready]);
+        std::future::pending().await
+    };
+    let outcome = tokio::select! {
+        outcome = until_told_to_stop(&mut tasks, signals) => outcome,
+        never = check => never,
+    };
     notify(&[NotifyState::Stopping]);
     stop.cancel();
     if timeout(GRACE, async { while tasks.join_next().await.is_some() {} }).await.is_err() {
@@ -149,20 +156,33 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     outcome
 }
 
+/// The signals that mean: stop in order.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on they no longer end the process by themselves.
+    fn catch() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("SIGTERM cannot be waited for")?,
+            interrupt: signal(SignalKind::interrupt()).context("SIGINT cannot be waited for")?,
+        })
+    }
+}
+
 /// Waits for a signal. A part that ends by itself before that is a fault of usher: better restarted than half alive.
 async fn until_told_to_stop(
     tasks: &mut JoinSet<(&'static str, anyhow::Result<()>)>,
-    stop: &CancellationToken,
+    mut signals: Signals,
 ) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be waited for")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be waited for")?;
     loop {
         tokio::select! {
-            _ = terminate.recv() => { info!("SIGTERM: stopping"); return Ok(()) }
-            _ = interrupt.recv() => { info!("SIGINT: stopping"); return Ok(()) }
+            _ = signals.terminate.recv() => { info!("SIGTERM: stopping"); return Ok(()) }
+            _ = signals.interrupt.recv() => { info!("SIGINT: stopping"); return Ok(()) }
             Some(ended) = tasks.join_next() => match ended {
                 Ok(("slack workspace", Ok(()))) => {}
-                Ok((part, Ok(()))) if stop.is_cancelled() => debug!(part, "ended"),
                 Ok((part, outcome)) => {
                     let cause = outcome.err().unwrap_or_else(|| anyhow::anyhow!("it ended by itself"));
                     error!(part, error = format!("{cause:#}"), "a part of usher ended: stopping");

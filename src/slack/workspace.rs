@@ -46,8 +46,12 @@ impl From<AuthTest> for Workspace {
 /// Asks Slack until it answers; a token that needs attention is asked about every five minutes, without a restart.
 pub async fn identify(api: Api, known: watch::Sender<Option<Workspace>>, stop: CancellationToken) {
     let mut wait = Duration::from_secs(1);
-    while !stop.is_cancelled() {
-        match api.auth_test().await {
+    loop {
+        let answer = tokio::select! {
+            answer = api.auth_test() => answer,
+            () = stop.cancelled() => return,
+        };
+        match answer {
             Ok(answer) => {
                 info!(team = %answer.team_id, "slack workspace known");
                 known.send_replace(Some(answer.into()));
@@ -57,7 +61,7 @@ pub async fn identify(api: Api, known: watch::Sender<Option<Workspace>>, stop: C
         }
         tokio::select! {
             () = sleep(wait) => wait = (wait * 2).min(Duration::from_secs(300)),
-            () = stop.cancelled() => {}
+            () = stop.cancelled() => return,
         }
     }
 }
