@@ -4,5 +4,9 @@
 
 mod attachments;
 mod main_job;
+mod once;
+mod restart;
+mod socket;
+mod story;
 mod world;
 mod world_works;
