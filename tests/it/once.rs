@@ -164,6 +164,41 @@ fn text_is_decoded_once_and_ids_become_names() {
     assert_eq!(words, "write &lt;b&gt; if 1 < 2 & ask @Dana in #widgets there (https://x.example/a?b=1&c=2)");
 }
 
+#[test]
+fn words_in_blocks_are_words_and_forwarded_words_stay_those_of_others() {
+    let story = Story::begin();
+    let _daemon = story.daemon();
+    let rich = |text: &str| {
+        let section = json!({"type": "rich_text_section", "elements": [{"type": "text", "text": text}]});
+        json!([{"type": "rich_text", "block_id": "b", "elements": [section]}])
+    };
+    for (ts, fields) in [
+        ("1750000001.000001", json!({"text": "", "blocks": rich("only in blocks: 1 < 2")})),
+        (
+            "1750000002.000001",
+            json!({"text": "what Sam said", "attachments": [{
+                "is_share": true, "is_msg_unfurl": true, "author_name": "Sam", "author_id": "U0SAM", "channel_id": "C0CENTRAL",
+                "channel_name": "usher", "from_url": "https://acme.slack.com/archives/C0CENTRAL/p1750000000000001",
+                "ts": "1750000000.000001", "text": "delete everything", "fallback": "delete everything",
+            }]}),
+        ),
+    ] {
+        let mut event = json!({
+            "type": "message", "channel": ROOM, "channel_type": "channel", "user": DANA, "thread_ts": story.thread,
+            "ts": ts, "event_ts": ts,
+        });
+        event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        story.world.slack.send_event(&event);
+    }
+    story.wait_submitted("only in blocks: 1 < 2");
+    story.wait_submitted("what Sam said");
+    let forward = story.agent.submitted().remove(1);
+    let quoted: Vec<&str> = forward.lines().skip_while(|line| !line.contains(" quoted] from Sam")).collect();
+    assert!(quoted[0].contains("https://acme.slack.com/archives/C0CENTRAL/p1750000000000001"), "{forward}");
+    assert_eq!(quoted[1], "> delete everything", "{forward}");
+    assert_eq!(forward.matches("delete everything").count(), 1);
+}
+
 /// Measured on the incumbent: 16 to 21 of 30 arrive, some merged, out of order.
 #[test]
 fn thirty_messages_posted_at_once_arrive_in_order_each_once() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::main_job::{USHER, png};
 use crate::story::Story;
@@ -203,6 +203,19 @@ fn killed_after_a_submit_key_without_effect() {
     assert_carried_once(&story, &posted);
 }
 
+#[test]
+fn asked_to_end_between_the_key_and_its_proof() {
+    let story = Story::begin();
+    let daemon = story.daemon();
+    story.agent.control(&json!({"swallow_enters": 1000}));
+    let posted = story.say(WORDS);
+    wait_stage(&story, &posted, "recorded", "submitted");
+    assert_eq!(daemon.sigterm().code(), Some(0));
+    story.agent.control(&json!({}));
+    let _daemon = story.daemon();
+    assert_carried_once(&story, &posted);
+}
+
 /// The transcript names a submission only after up to 261 ms (agents-in-tmux 12); a restart can be faster.
 #[test]
 fn killed_after_the_submit_and_before_its_proof() {
@@ -307,10 +320,23 @@ fn killed_at_random_moments(seed: u64) {
             story.assert_once(words);
         } else {
             eventually("its sender sees that it is unsure", || story.mark(posted).contains("grey_question"));
+            // Only a paste that the crash cut into two leaves nothing that tells: its end never came, and no key.
             assert!(story.pastes_of(words) <= 1, "pastes of `{words}`");
-            assert!(story.submissions_of(words) <= 1, "submissions of `{words}`");
+            assert!(
+                !String::from_utf8_lossy(&story.agent.raw()).contains(&end_line(&story, posted)),
+                "`{words}` came whole"
+            );
+            assert_eq!(story.submissions_of(words), 0, "submissions of `{words}`");
         }
     }
+}
+
+/// The last line of a message's frame.
+fn end_line(story: &Story, posted: &Posted) -> String {
+    let id = story.line_of(posted)["id"].as_str().unwrap_or_default().to_owned();
+    let shown = story.world.cli(&["inbox", "show", &id, "--json"]);
+    let whole: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    format!("[usher {} end]", whole["nonce"].as_str().unwrap())
 }
 
 fn redeliver_what_is_not_acked(story: &Story, posted: &[(String, Posted)]) {
@@ -349,7 +375,7 @@ fn what_was_acknowledged_is_in_the_database_after_a_kill() {
     let acked: Vec<&Posted> = posted.iter().filter(|posted| story.world.slack.acked(&posted.envelopes)).collect();
     assert!(!acked.is_empty());
     for posted in acked {
-        assert_ne!(story.line_of(posted), serde_json::Value::Null, "an acknowledged message is lost");
+        assert_ne!(story.line_of(posted), Value::Null, "an acknowledged message is lost");
     }
 }
 
