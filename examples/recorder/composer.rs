@@ -9,6 +9,8 @@ const PLACEHOLDER_CHARACTERS: usize = 800;
 pub(crate) struct Composer {
     pieces: Vec<Piece>,
     pastes: usize,
+    /// Whether a paste is shown as it is, however long.
+    plain: bool,
 }
 
 #[derive(Debug)]
@@ -18,10 +20,15 @@ enum Piece {
 }
 
 impl Composer {
-    pub(crate) fn typed(text: &str) -> Self {
-        let mut composer = Self::default();
-        composer.type_in(text);
-        composer
+    /// A box that shows every paste as it is.
+    pub(crate) fn plain() -> Self {
+        Self { plain: true, ..Self::default() }
+    }
+
+    /// Replaces what is in the box.
+    pub(crate) fn set(&mut self, text: &str) {
+        self.pieces.clear();
+        self.type_in(text);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -38,7 +45,7 @@ impl Composer {
 
     pub(crate) fn paste(&mut self, text: String) {
         let lines = text.matches('\n').count() + 1;
-        if lines < PLACEHOLDER_LINES && text.chars().count() <= PLACEHOLDER_CHARACTERS {
+        if self.plain || (lines < PLACEHOLDER_LINES && text.chars().count() <= PLACEHOLDER_CHARACTERS) {
             return self.type_in(&text);
         }
         self.pastes += 1;

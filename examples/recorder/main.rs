@@ -4,7 +4,8 @@
 //! to `DIR/raw`, each submission to `DIR/submitted.jsonl`. `DIR/control.json` is read again every 50 ms and makes it
 //! busy, a dialog, a dead ear or a bare terminal. Started under the name `claude` it also publishes its state and its
 //! transcript below `$HOME/.claude`, takes `C-x Enter` as submit and `C-s` as stash, as Claude Code 2.1.332 does when
-//! measured from outside. It uses none of usher's code.
+//! measured from outside. Under the name `robot` it shows pastes as they are: an agent that nobody knows. It uses none
+//! of usher's code.
 
 mod composer;
 mod control;
@@ -38,8 +39,9 @@ fn main() -> io::Result<()> {
         return Err(io::Error::other("usage: recorder DIR"));
     };
     let publication = program.ends_with("claude").then(Publication::new).transpose()?;
+    let composer = if program.ends_with("robot") { Composer::plain() } else { Composer::default() };
     let terminal = Terminal::open()?;
-    let mut recorder = Recorder::new(dir, terminal, publication)?;
+    let mut recorder = Recorder::new(dir, terminal, publication, composer)?;
     let outcome = recorder.run(&read_input());
     recorder.close().and(outcome)
 }
@@ -76,7 +78,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(dir: PathBuf, terminal: Terminal, publication: Option<Publication>) -> io::Result<Self> {
+    fn new(dir: PathBuf, terminal: Terminal, publication: Option<Publication>, composer: Composer) -> io::Result<Self> {
         let raw = OpenOptions::new().create(true).append(true).open(dir.join("raw"))?;
         let recorder = Self {
             dir,
@@ -86,7 +88,7 @@ impl Recorder {
             control: Control::default(),
             obeyed: String::new(),
             decoder: Decoder::default(),
-            composer: Composer::default(),
+            composer,
             stash: None,
             submitted: Vec::new(),
             untold: VecDeque::new(),
@@ -121,7 +123,7 @@ impl Recorder {
         }
         self.control = serde_json::from_str(&text)?;
         if let Some(draft) = self.control.draft.take() {
-            self.composer = Composer::typed(&draft);
+            self.composer.set(&draft);
         }
         self.terminal.set_cooked(self.control.cooked)?;
         self.publish()?;
@@ -241,14 +243,18 @@ impl Recorder {
         let shown = self.composer.shown();
         let (mark, shown) = shown.strip_prefix('!').map_or(("❯", shown.as_str()), |command| ("!", command));
         let mut box_lines: VecDeque<&str> = shown.split('\n').collect();
-        while box_lines.len() + 12 > rows.max(14) {
-            box_lines.pop_front();
-        }
+        let hidden = (box_lines.len() + 12).saturating_sub(rows.max(14));
+        box_lines.drain(..hidden);
         let recent = self.submitted.iter().rev().take(3).rev();
         let mut lines: Vec<String> = recent.flat_map(|text| collapsed(text)).collect();
-        lines.push(rule.clone());
+        // A text that is longer than the box hides its beginning, the prompt sign with it, and says so in the rule.
+        lines.push(if hidden == 0 {
+            rule.clone()
+        } else {
+            format!("─── ↑ {hidden} more ───────────")
+        });
         for (number, line) in box_lines.iter().enumerate() {
-            lines.push(if number == 0 { format!("{mark} {line}") } else { format!("  {line}") });
+            lines.push(if number == 0 && hidden == 0 { format!("{mark} {line}") } else { format!("  {line}") });
         }
         lines.push(rule);
         lines.push(self.status_line().to_owned());
