@@ -345,7 +345,7 @@ impl Inbox {
         })
     }
 
-    /// The message waits; said once per cause.
+    /// The message waits; said once per cause. Another cause has ended then.
     pub fn hold(&self, seq: i64, cause: String, told: Option<Notice>, now: Timestamp) -> Pending<()> {
         self.write_and_wake(move |db| {
             db.execute(
@@ -353,6 +353,7 @@ impl Inbox {
                  WHERE seq = ?1",
                 params![seq, cause, now.as_millisecond(), names(Fate::Held)],
             )?;
+            notices::withdraw_held(db, seq)?;
             if let Some(notice) = &told {
                 notices::add(db, seq, notice, now)?;
             }

@@ -119,7 +119,8 @@ impl Inbox {
     }
 }
 
-/// Adds a notice; the same key is told once a message. A hold is told only when it lasts.
+/// Adds a notice; the same key is told once a message. A hold is told only when it lasts; one that ended untold and began
+/// again lasts from then.
 pub(super) fn add(db: &Connection, seq: i64, notice: &Notice, due: Timestamp) -> rusqlite::Result<()> {
     const LASTS: i64 = 5_000;
     let wait = if notice.key.starts_with("held:") { LASTS } else { 0 };
@@ -129,7 +130,8 @@ pub(super) fn add(db: &Connection, seq: i64, notice: &Notice, due: Timestamp) ->
     let Some(message) = body.optional()? else { return Ok(()) };
     let place = to_json(&(&message.place, &message.author))?;
     db.prepare_cached(
-        "INSERT INTO notice (message, key, text, place, due) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (message, key) DO NOTHING",
+        "INSERT INTO notice (message, key, text, place, due) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (message, key) DO UPDATE SET state = 'due', text = excluded.text, due = excluded.due WHERE state = 'withdrawn'",
     )?
     .execute(params![seq, notice.key, notice.text, place, due.as_millisecond() + wait])?;
     Ok(())

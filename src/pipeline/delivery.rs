@@ -60,7 +60,7 @@ impl Pipeline {
                     resumed = delivery.resume() => resumed?,
                     () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
                 },
-                Step::Paste => delivery.paste().await?,
+                Step::Paste => delivery.paste(&mut waits).await?,
                 Step::Submit(pasted) => delivery.submit(pasted).await?,
                 Step::Confirm(submitted) => tokio::select! {
                     verdict = self.tmux.confirm(submitted) => ended(verdict),
@@ -126,7 +126,7 @@ impl Delivery<'_> {
         })
     }
 
-    async fn paste(&self) -> anyhow::Result<Step> {
+    async fn paste(&self, waits: &mut Waits<'_>) -> anyhow::Result<Step> {
         let Some(session) = self.pipeline.inbox.session(&self.row.work_item).await? else {
             return Ok(Step::Held(Cause::unbound(), Box::new(Step::Paste)));
         };
@@ -135,6 +135,7 @@ impl Delivery<'_> {
             Err(hold) => return Ok(Step::Held(Cause::of(&hold), Box::new(Step::Paste))),
         };
         self.pipeline.inbox.pasting(self.row.seq, self.nonce.as_str().to_owned(), Timestamp::now()).await?;
+        waits.ended();
         match self.pipeline.tmux.paste(clear, &self.text(&session)).await {
             tmux::Paste::Seen(pasted) => {
                 self.pipeline.inbox.pasted(self.row.seq, Paste::Pasted, Timestamp::now()).await?;
@@ -210,6 +211,11 @@ impl<'a> Waits<'a> {
             .without_max_times()
             .build();
         Self { pipeline, row, stop, news: pipeline.inbox.news(), schedule, told: row.held.clone() }
+    }
+
+    /// The store knows of no cause any more: the next one is a new one, even the same.
+    fn ended(&mut self) {
+        self.told.clear();
     }
 
     /// Waits until it is time to look again.
