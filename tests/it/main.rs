@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test, its helpers included, fails by panicking")]
 
 mod attachments;
+mod bound;
 mod main_job;
 mod once;
+mod pane;
 mod restart;
 mod socket;
 mod story;
