@@ -171,7 +171,10 @@ impl Api {
         Err(match status {
             StatusCode::UNAUTHORIZED => ApiError::Unauthorized,
             StatusCode::NOT_FOUND => ApiError::NotFound(what.to_owned()),
-            _ => ApiError::Refused { status: status.as_u16(), message: refusal(response).await },
+            _ => match refusal(response).await {
+                message if is_limit(status, &message) => ApiError::RateLimited(self.limit_wait),
+                message => ApiError::Refused { status: status.as_u16(), message },
+            },
         })
     }
 }
@@ -202,9 +205,14 @@ async fn refusal(response: Response) -> String {
     message.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
+/// Whether the words of a 403 are those of a secondary limit: it may come with no header that tells (platform-facts G).
+fn is_limit(status: StatusCode, message: &str) -> bool {
+    status == StatusCode::FORBIDDEN && message.to_lowercase().contains("rate limit")
+}
+
 /// How long a limit asks to wait: `Retry-After`, else the reset of an exhausted budget, else the configured least wait.
 ///
-/// GitHub answers limits with 403 or 429; a 403 without any sign of a limit is a refusal (platform-facts G).
+/// GitHub answers limits with 403 or 429; a 403 whose headers do not tell may still be one by its words: [`is_limit`].
 fn limited(response: &Response, least: Duration, now: Timestamp) -> Option<Duration> {
     let status = response.status();
     if status != StatusCode::FORBIDDEN && status != StatusCode::TOO_MANY_REQUESTS {
