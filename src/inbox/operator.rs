@@ -143,7 +143,8 @@ impl Inbox {
         })
     }
 
-    /// Tries a message again: its record when the ticket refused it, its delivery when that was unsure or dropped.
+    /// Tries a message again: its record when the ticket refused it, its delivery when that was unsure or dropped, and a
+    /// record that waits for its next attempt at once.
     pub fn retry(&self, which: &str, now: Timestamp) -> Pending<Retry> {
         let which = which.to_owned();
         self.news_from(move |db| {
@@ -159,8 +160,14 @@ impl Inbox {
             if db.execute(anew, params![seq, names(Fate::UnderWay), now.as_millisecond()])? > 0 {
                 return Ok(Retry::Delivery);
             }
+            let hurried = "UPDATE record SET next_at = 0 WHERE message = ?1 AND state IN ('waiting', 'posting')";
+            let hurried = db.execute(hurried, [seq])? > 0;
             let open = "SELECT stage NOT IN ('settled', 'refused', 'dropped', 'delivered') FROM message WHERE seq = ?1";
-            Ok(if db.query_row(open, [seq], |row| row.get(0))? { Retry::UnderWay } else { Retry::Nothing })
+            Ok(match db.query_row(open, [seq], |row| row.get(0))? {
+                true => Retry::UnderWay,
+                false if hurried => Retry::Record,
+                false => Retry::Nothing,
+            })
         })
     }
 
