@@ -4,6 +4,7 @@
 
 mod attachments;
 mod bound;
+mod ledger;
 mod main_job;
 mod once;
 mod pane;
