@@ -127,7 +127,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         tasks.spawn(named("slack workspace", identify));
     }
     if config.slack.enabled && config.secrets.slack_app.is_some() {
-        let store = store(inbox.clone(), names(&config), workspace, config.slack.twin_wait);
+        let store = store(inbox.clone(), grants(&config), names(&config), workspace, config.slack.twin_wait);
         let socket = Socket::new(clients.net.clone(), clients.slack.clone(), config.slack.silence);
         let listening = stop.clone();
         tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
@@ -207,16 +207,17 @@ async fn named(
 /// What becomes of an envelope: stored, and the future resolves when it is durable. Runs in the order of the frames.
 fn store(
     inbox: Inbox,
+    grants: Grants,
     names: Names,
     workspace: watch::Receiver<Option<Workspace>>,
     twin_wait: Duration,
 ) -> impl Fn(Value) -> std::pin::Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>> + Clone {
-    let names = Arc::new(names);
+    let (grants, names) = (Arc::new(grants), Arc::new(names));
     move |payload| {
         let own = workspace.borrow().as_ref().map(|workspace| workspace.user_id.clone());
         let event = slack::event::read(&payload, own.as_deref(), &names);
         let (message, copy) = match event.what {
-            What::Message { message, copy } => (*message, copy),
+            What::Message { message, copy } => (grants.keepable(*message), copy),
             What::PassedOver(why) => {
                 debug!(reason = why.code(), "passed over");
                 return Box::pin(std::future::ready(Ok(())));

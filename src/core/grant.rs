@@ -36,6 +36,15 @@ impl Grants {
         self.people.iter().find(|known| known.ids.iter().any(|id| is_same(id, person))).map(|known| known.name.as_str())
     }
 
+    /// What may be kept of a message from the moment it arrives: of a stranger's no words and no files, only who, where and
+    /// when, so that a second copy of it is known. What was once on the disk cannot be taken off it again.
+    pub fn keepable(&self, message: Message) -> Message {
+        match self.name_of(&message.author) {
+            Some(_) => message,
+            None => Message { text: String::new(), quotes: Vec::new(), attachments: Vec::new(), ..message },
+        }
+    }
+
     fn publishes(&self, place: &Place, act: Act) -> bool {
         match place {
             Place::Slack(_) => self.slack_publish.contains(&act),
@@ -247,6 +256,14 @@ pub(crate) mod tests {
     fn an_empty_list_of_people_denies_everybody() {
         let nobody = Grants { slack_publish: [Act::WorkItemReply].into(), ..Grants::default() };
         assert_eq!(outcome(&nobody, said("U0DANA", "hi"), Some(&bound(Listen::All))), Err(Refusal::Stranger));
+    }
+
+    #[test]
+    fn of_a_stranger_neither_words_nor_files_are_kept() {
+        let grants = Grants { people: vec![dana()], ..Grants::default() };
+        let message = |author: &str| Message { text: "hi".into(), ..sent(author) };
+        assert_eq!(grants.keepable(message("U0DANA")), message("U0DANA"));
+        assert_eq!(grants.keepable(message("U0EVE")), said("U0EVE", ""));
     }
 
     #[test]
