@@ -162,11 +162,12 @@ impl Inbox {
             }
             let hurried = "UPDATE record SET next_at = 0 WHERE message = ?1 AND state IN ('waiting', 'posting')";
             let hurried = db.execute(hurried, [seq])? > 0;
-            let open = "SELECT stage NOT IN ('settled', 'refused', 'dropped', 'delivered') FROM message WHERE seq = ?1";
-            Ok(match db.query_row(open, [seq], |row| row.get(0))? {
-                true => Retry::UnderWay,
-                false if hurried => Retry::Record,
-                false => Retry::Nothing,
+            // The daemon notices another process by what it changes: without a change its pane would not be looked at.
+            let seen = "UPDATE message SET changed_at = ?2 WHERE seq = ?1 AND stage NOT IN ('settled', 'refused', 'dropped', 'delivered')";
+            Ok(match db.execute(seen, params![seq, now.as_millisecond()])? {
+                0 if hurried => Retry::Record,
+                0 => Retry::Nothing,
+                _ => Retry::UnderWay,
             })
         })
     }
