@@ -4,10 +4,12 @@
 
 mod attachments;
 mod bound;
+mod commands;
 mod ledger;
 mod main_job;
 mod once;
 mod pane;
+mod people;
 mod restart;
 mod socket;
 mod story;
