@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -14,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::core::message::Person;
+use crate::core::session::Binding;
 use crate::core::work_item::WorkItem;
 use crate::daemon::Clients;
 use crate::github::api::{ApiError as GitHubError, Repository};
@@ -171,18 +173,18 @@ async fn tmux_version(tmux: &Tmux) -> Answer<Version> {
 }
 
 async fn sessions(inbox: &Inbox, tmux: &Tmux) -> Vec<(WorkItem, String, Answer<String>)> {
-    let mut seen = Vec::new();
-    for binding in inbox.bindings().await.unwrap_or_default() {
-        let Some(session) = binding.session else { continue };
+    let look = async |binding: Binding| {
+        let session = binding.session?;
         let answer = match timeout(LIMIT, tmux.look(&session)).await {
             Ok(Sight::Ready(command)) => Answer::Is(command),
             Ok(Sight::Held(hold)) if hold.is_lasting() => Answer::Not(hold.to_string()),
             Ok(Sight::Held(hold)) => Answer::Unknown(hold.to_string()),
             Err(_) => Answer::Unknown("tmux does not answer".to_owned()),
         };
-        seen.push((binding.work_item, session.pane.to_string(), answer));
-    }
-    seen
+        Some((binding.work_item, session.pane.to_string(), answer))
+    };
+    let bindings = inbox.bindings().await.unwrap_or_default();
+    join_all(bindings.into_iter().map(look)).await.into_iter().flatten().collect()
 }
 
 async fn slack(config: &Config, clients: &Clients, link: Option<watch::Receiver<Link>>) -> Option<SlackMeasured> {
@@ -229,11 +231,8 @@ async fn github(clients: &Clients) -> Answer<String> {
 }
 
 async fn repositories(config: &Config, clients: &Clients) -> Vec<(String, Answer<Repository>)> {
-    let mut seen = Vec::new();
-    for name in config.github.repositories.iter().filter(|_| clients.github.has_token()) {
-        seen.push((name.clone(), of_github(timeout(LIMIT, clients.github.repository(name)).await)));
-    }
-    seen
+    let ask = async |name: &String| (name.clone(), of_github(timeout(LIMIT, clients.github.repository(name)).await));
+    join_all(config.github.repositories.iter().filter(|_| clients.github.has_token()).map(ask)).await
 }
 
 fn of_github<T>(answer: Result<Result<T, GitHubError>, tokio::time::error::Elapsed>) -> Answer<T> {
@@ -361,7 +360,9 @@ fn slack_lines(measured: &Measured) -> Vec<Line> {
         Answer::Not(why) => line(
             "slack.app_token",
             Status::Finding,
-            format!("Socket Mode does not connect, so nothing arrives from Slack: {why}"),
+            format!(
+                "Socket Mode does not connect, so nothing arrives from Slack: {why}; set USHER_SLACK_APP_TOKEN (xapp-, with connections:write), and see that Socket Mode is on"
+            ),
         ),
         Answer::Unknown(why) => skipped("slack.app_token", why),
     }];
@@ -371,7 +372,9 @@ fn slack_lines(measured: &Measured) -> Vec<Line> {
             lines.extend(scope_lines(auth));
         }
         Answer::Not(why) => {
-            let sentence = format!("the bot token is not accepted, so no file, mark or notice works: {why}");
+            let sentence = format!(
+                "the bot token does not work, so no file, mark or notice does: {why}; set USHER_SLACK_BOT_TOKEN (xoxb-), from the app as it is installed now"
+            );
             lines.push(line("slack.auth", Status::Finding, sentence));
         }
         Answer::Unknown(why) => lines.push(skipped("slack.auth", why)),
@@ -449,5 +452,191 @@ fn clock_line(measured: &Measured) -> Line {
         }
         Answer::Is(skew) => line("clock", Status::Ok, format!("within {} s of Slack's", skew.abs().as_secs())),
         Answer::Not(why) | Answer::Unknown(why) => skipped("clock", why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item() -> WorkItem {
+        "acme/widgets#12".parse().unwrap()
+    }
+
+    fn auth(scopes: Option<Vec<&str>>) -> AuthTest {
+        AuthTest {
+            team: "Acme".into(),
+            team_id: "T0ACME".into(),
+            user_id: "U0USHER".into(),
+            bot_id: None,
+            url: "https://acme.slack.com/".into(),
+            scopes: scopes.map(|scopes| scopes.into_iter().map(str::to_owned).collect()),
+            server_date: None,
+        }
+    }
+
+    /// A world in which everything is as it should be.
+    fn well() -> Measured {
+        let scopes = SCOPES.iter().map(|scope| scope.name).collect();
+        let repository = Repository { private: true, permissions: None, archived: false };
+        Measured {
+            config_file: Some("/etc/usher/usher.toml".into()),
+            state: ("/var/lib/usher".into(), Answer::Is(70_000_000_000)),
+            tmux: Answer::Is(Version::parse("tmux 3.5a")),
+            sessions: vec![(item(), "%3".into(), Answer::Is("claude".into()))],
+            slack: Some(SlackMeasured {
+                app_token: Answer::Is(()),
+                auth: Answer::Is(auth(Some(scopes))),
+                connections: Some(1),
+            }),
+            github: Answer::Is("usher-bot".into()),
+            repositories: vec![("acme/widgets".into(), Answer::Is(repository))],
+            people: (2, 1),
+            skew: Answer::Is(SignedDuration::from_secs(-2)),
+        }
+    }
+
+    fn slack(app_token: Answer<()>, auth: Answer<AuthTest>, connections: Option<u64>) -> Option<SlackMeasured> {
+        Some(SlackMeasured { app_token, auth, connections })
+    }
+
+    fn shown(measured: &Measured) -> String {
+        let mut text: String = lines(measured).iter().map(|line| format!("{line}\n")).collect();
+        text.push_str(&ready(measured));
+        text
+    }
+
+    #[test]
+    fn a_world_as_it_should_be() {
+        assert!(!has_findings(&lines(&well())));
+        insta::assert_snapshot!(shown(&well()), @"
+        probe config ok read from /etc/usher/usher.toml
+        probe state ok /var/lib/usher is writable free_mb=70000
+        probe tmux ok version 3.5a
+        probe sessions ok acme/widgets#12 in pane %3 is ready agent=claude
+        probe slack.app_token ok Socket Mode connects
+        probe slack.auth ok workspace Acme bot=U0USHER
+        probe slack.scopes ok every scope is granted
+        probe github.token ok GitHub knows the token login=usher-bot
+        probe github.token ok acme/widgets can be read visibility=private
+        probe people ok 2 may speak, 1 of them in Slack
+        probe clock ok within 2 s of Slack's
+        ready slack=up github=up sessions=1
+        ");
+    }
+
+    #[test]
+    fn a_machine_where_nothing_is_set_up_yet() {
+        let no = || "usher holds no Slack token for this".to_owned();
+        let measured = Measured {
+            config_file: None,
+            tmux: Answer::Not("tmux could not be started (not found): install it".into()),
+            sessions: Vec::new(),
+            slack: slack(Answer::Not(no()), Answer::Not(no()), None),
+            github: Answer::Not("usher holds no GitHub token: set GH_TOKEN".into()),
+            repositories: Vec::new(),
+            people: (0, 0),
+            skew: Answer::Unknown("no server told its time".into()),
+            ..well()
+        };
+        assert!(has_findings(&lines(&measured)));
+        insta::assert_snapshot!(shown(&measured), @"
+        probe config finding there is no configuration file, so the defaults hold and nobody may do anything: copy config/usher.toml and name it with --config
+        probe state ok /var/lib/usher is writable free_mb=70000
+        probe tmux finding no pane can be written to: tmux could not be started (not found): install it
+        probe sessions finding no pane is bound, so messages wait: usher bind owner/repo#12 --pane %N --slack LINK
+        probe slack.app_token finding Socket Mode does not connect, so nothing arrives from Slack: usher holds no Slack token for this; set USHER_SLACK_APP_TOKEN (xapp-, with connections:write), and see that Socket Mode is on
+        probe slack.auth finding the bot token does not work, so no file, mark or notice does: usher holds no Slack token for this; set USHER_SLACK_BOT_TOKEN (xoxb-), from the app as it is installed now
+        probe github.token finding records cannot be written, so they wait: usher holds no GitHub token: set GH_TOKEN
+        probe people finding [[people]] is empty, so nobody may do anything: add those who may speak to the agents
+        probe clock skipped could not be checked: no server told its time
+        ready slack=down github=down sessions=0
+        ");
+    }
+
+    #[test]
+    fn a_world_where_much_is_wrong() {
+        let archived = Repository { private: false, permissions: None, archived: true };
+        let measured = Measured {
+            state: ("/var/lib/usher".into(), Answer::Is(5_000_000)),
+            tmux: Answer::Is(Version::parse("tmux 3.3a")),
+            sessions: vec![
+                (item(), "%3".into(), Answer::Not("the pane is gone: bind again".into())),
+                (item(), "%4".into(), Answer::Unknown("someone is typing in the pane".into())),
+            ],
+            slack: slack(
+                Answer::Not("Slack does not accept the token or the app (invalid_auth)".into()),
+                Answer::Is(auth(Some(
+                    SCOPES.iter().map(|scope| scope.name).filter(|name| *name != "files:read").collect(),
+                ))),
+                Some(3),
+            ),
+            repositories: vec![
+                ("acme/old".into(), Answer::Is(archived)),
+                (
+                    "acme/hidden".into(),
+                    Answer::Not("GitHub shows no repository acme/hidden to this token (HTTP 404)".into()),
+                ),
+            ],
+            skew: Answer::Is(SignedDuration::from_secs(400)),
+            ..well()
+        };
+        insta::assert_snapshot!(shown(&measured), @"
+        probe config ok read from /etc/usher/usher.toml
+        probe state finding only 5 MB are free below /var/lib/usher, so files may be refused: make room, or move state.root
+        probe tmux ok version 3.3a, so the guard against its crash on dead panes matters and is on
+        probe sessions finding acme/widgets#12 in pane %3 cannot be reached, so its messages wait: the pane is gone: bind again
+        probe sessions ok acme/widgets#12 in pane %4 would wait now: someone is typing in the pane
+        probe slack.app_token finding Socket Mode does not connect, so nothing arrives from Slack: Slack does not accept the token or the app (invalid_auth); set USHER_SLACK_APP_TOKEN (xapp-, with connections:write), and see that Socket Mode is on
+        probe slack.auth ok workspace Acme bot=U0USHER
+        probe slack.scopes finding the app lacks files:read, so files are named and linked, never fetched: re-import manifest/slack-app.yaml and reinstall the app
+        probe slack.sockets finding 2 other connection(s) use this app's token and take a share of the messages: stop the other consumer, or rotate the app token
+        probe github.token ok GitHub knows the token login=usher-bot
+        probe github.token finding acme/old is archived, so its tickets take no records: unarchive it, or take it out of github.repositories
+        probe github.token finding acme/hidden cannot be read, so its tickets take no records: GitHub shows no repository acme/hidden to this token (HTTP 404)
+        probe people ok 2 may speak, 1 of them in Slack
+        probe clock finding this machine's clock is 400 s off, so times on the ticket are wrong: set the clock
+        ready slack=down github=up sessions=2
+        ");
+    }
+
+    #[test]
+    fn what_could_not_be_found_out_is_no_finding() {
+        let unknown = || "Slack could not be reached".to_owned();
+        let measured = Measured {
+            state: ("/var/lib/usher".into(), Answer::Unknown("not measured".into())),
+            slack: slack(Answer::Unknown(unknown()), Answer::Unknown(unknown()), None),
+            github: Answer::Unknown("GitHub could not be reached".into()),
+            repositories: vec![("acme/widgets".into(), Answer::Unknown("GitHub could not be reached".into()))],
+            skew: Answer::Unknown("no server told its time".into()),
+            ..well()
+        };
+        assert!(!has_findings(&lines(&measured)));
+        insta::assert_snapshot!(shown(&measured), @"
+        probe config ok read from /etc/usher/usher.toml
+        probe state skipped could not be checked: not measured
+        probe tmux ok version 3.5a
+        probe sessions ok acme/widgets#12 in pane %3 is ready agent=claude
+        probe slack.app_token skipped could not be checked: Slack could not be reached
+        probe slack.auth skipped could not be checked: Slack could not be reached
+        probe github.token skipped could not be checked: GitHub could not be reached
+        probe github.token skipped could not be checked: GitHub could not be reached
+        probe people ok 2 may speak, 1 of them in Slack
+        probe clock skipped could not be checked: no server told its time
+        ready slack=down github=down sessions=1
+        ");
+    }
+
+    #[test]
+    fn slack_may_be_off_and_may_not_tell_its_scopes() {
+        assert!(shown(&Measured { slack: None, ..well() }).contains("probe slack skipped slack.enabled is false\n"));
+        let silent = slack(Answer::Is(()), Answer::Is(auth(None)), Some(1));
+        let text = shown(&Measured { slack: silent, ..well() });
+        assert!(
+            text.contains(
+                "probe slack.scopes skipped could not be checked: Slack did not say which scopes are granted\n"
+            ),
+            "{text}"
+        );
     }
 }
