@@ -37,6 +37,7 @@ struct State {
 
 struct Repository {
     private: bool,
+    archived: bool,
 }
 
 struct Issue {
@@ -97,7 +98,12 @@ impl FakeGitHub {
 
     /// A repository, private or public.
     pub fn add_repository(&self, name: &str, private: bool) {
-        self.state.with(|state| state.repositories.insert(name.to_owned(), Repository { private }));
+        self.state.with(|state| state.repositories.insert(name.to_owned(), Repository { private, archived: false }));
+    }
+
+    /// The repository becomes read-only.
+    pub fn archive(&self, name: &str) {
+        self.state.with(|state| state.repositories.get_mut(name).expect("a repository of this world").archived = true);
     }
 
     /// An open issue of a repository that exists, by `owner/repo#12`.
@@ -180,8 +186,10 @@ impl FakeGitHub {
     }
 
     fn repository(&self, name: &str) -> Reply {
-        let private = self.state.with(|state| state.repositories.get(name).map(|found| found.private));
-        private.map_or_else(not_found, |private| repository(name, private).reply(200))
+        self.state.with(|state| match state.repositories.get(name) {
+            Some(found) => repository(name, found).reply(200),
+            None => not_found(),
+        })
     }
 
     fn issue(&self, item: &str) -> Reply {
@@ -289,11 +297,11 @@ fn user(login: &str) -> Value {
     json!({"login": login, "id": 4242, "type": "User", "html_url": format!("https://github.com/{login}")})
 }
 
-fn repository(name: &str, private: bool) -> Value {
+fn repository(name: &str, Repository { private, archived }: &Repository) -> Value {
     let (owner, short) = name.split_once('/').expect("owner/repo");
     json!({
         "id": 777, "name": short, "full_name": name, "owner": user(owner), "private": private,
-        "visibility": if private { "private" } else { "public" }, "archived": false, "has_issues": true,
+        "visibility": if *private { "private" } else { "public" }, "archived": archived, "has_issues": true,
         "html_url": format!("https://github.com/{name}"), "default_branch": "main",
         "permissions": {"admin": false, "maintain": false, "push": true, "triage": true, "pull": true},
     })
