@@ -10,6 +10,7 @@ mod main_job;
 mod once;
 mod pane;
 mod people;
+mod probe;
 mod restart;
 mod socket;
 mod story;
