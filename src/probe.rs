@@ -24,7 +24,7 @@ use crate::layout::Layout;
 use crate::slack::api::{ApiError as SlackError, AuthTest};
 use crate::slack::scopes::SCOPES;
 use crate::slack::socket::Link;
-use crate::tmux::{Sight, Tmux, Version};
+use crate::tmux::{Hold, Sight, Tmux, Version};
 
 /// A check never takes longer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -177,6 +177,7 @@ async fn sessions(inbox: &Inbox, tmux: &Tmux) -> Vec<(WorkItem, String, Answer<S
         let session = binding.session?;
         let answer = match timeout(LIMIT, tmux.look(&session)).await {
             Ok(Sight::Ready(command)) => Answer::Is(command),
+            Ok(Sight::Held(hold @ Hold::Dead)) => Answer::Not(format!("{hold}: start the agent again")),
             Ok(Sight::Held(hold)) if hold.is_lasting() => Answer::Not(hold.to_string()),
             Ok(Sight::Held(hold)) => Answer::Unknown(hold.to_string()),
             Err(_) => Answer::Unknown("tmux does not answer".to_owned()),

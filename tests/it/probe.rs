@@ -166,6 +166,15 @@ fn nobody_who_may_speak_and_no_pane_are_findings() {
         "probe sessions finding acme/widgets#12 in pane %0 cannot be reached, so its messages wait: the pane is gone: bind again",
     );
     finds(
+        |world, agent| {
+            world.tmux.run(&["set-option", "-p", "-t", &agent.pane, "remain-on-exit", "on"]);
+            world.tmux.run(&["respawn-pane", "-k", "-t", &agent.pane, "true"]);
+            let is_dead = || world.tmux.run(&["display-message", "-p", "-t", &agent.pane, "#{pane_dead}"]) == "1";
+            eventually("the pane is dead", is_dead);
+        },
+        "probe sessions finding acme/widgets#12 in pane %0 cannot be reached, so its messages wait: the pane's process has exited: start",
+    );
+    finds(
         |world, _| drop(world.tmux.run(&["kill-server"])),
         "probe sessions finding acme/widgets#12 in pane %0 cannot be reached, so its messages wait: the tmux server is gone",
     );
