@@ -204,7 +204,7 @@ fn the_configuration_takes_overrides() {
     world.config("[slack]\nlisten = \"mentions\"\n[log]\nformat = \"json\"");
     let written: toml::Table = fs::read_to_string(world.dir().join("usher.toml")).unwrap().parse().unwrap();
     assert_eq!(written["slack"]["listen"].as_str(), Some("mentions"));
-    assert_eq!(written["slack"]["channel"].as_str(), Some(CENTRAL));
+    assert_eq!(written["slack"]["silence"].as_str(), Some("3s"));
     assert_eq!(written["people"][0]["slack"].as_str(), Some(DANA));
 }
 

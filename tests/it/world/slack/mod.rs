@@ -52,7 +52,7 @@ struct State {
     channels: BTreeMap<String, Channel>,
     files: BTreeMap<String, files::StoredFile>,
     file_requests: Vec<FileRequest>,
-    posts: u64,
+    last_ts: u128,
     tickets: HashSet<String>,
     sockets: socket::Sockets,
     faults: HashMap<String, VecDeque<Fault>>,
@@ -138,7 +138,7 @@ impl FakeSlack {
             channels: BTreeMap::new(),
             files: BTreeMap::new(),
             file_requests: Vec::new(),
-            posts: 0,
+            last_ts: 0,
             tickets: HashSet::new(),
             sockets: socket::Sockets::default(),
             faults: HashMap::new(),
@@ -343,9 +343,9 @@ impl State {
 
     /// A time stamp later than every one before, unique in the whole workspace.
     fn next_ts(&mut self) -> String {
-        self.posts += 1;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
-        format!("{now}.{:06}", self.posts * 100 + 9)
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_micros();
+        self.last_ts = now.max(self.last_ts + 1);
+        format!("{}.{:06}", self.last_ts / 1_000_000, self.last_ts % 1_000_000)
     }
 
     /// Stores a post and gives it with its ts.
