@@ -22,6 +22,7 @@ use std::time::Duration;
 
 pub use environment::Environment;
 pub use secrets::Secrets;
+pub use units::{NotADuration, duration};
 
 use crate::core::act::Act;
 use crate::core::grant::KnownPerson;
@@ -82,6 +83,8 @@ pub struct Slack {
     pub twin_wait: Duration,
     /// A socket without a frame or ping for this long is dead.
     pub silence: Duration,
+    /// How often the bound conversations are read again, beside the start and every reconnect.
+    pub catch_up: Duration,
     /// The marks on the message itself.
     pub reactions: Reactions,
 }

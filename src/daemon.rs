@@ -29,6 +29,7 @@ use crate::inbox::{Inbox, portable};
 use crate::layout::{Layout, Lock};
 use crate::net::Net;
 use crate::pipeline::{Downloads, Pipeline};
+use crate::slack::catch_up::CatchUp;
 use crate::slack::event::{Copy, Names, What};
 use crate::slack::feedback::Feedback;
 use crate::slack::socket::{Link, Socket};
@@ -127,9 +128,19 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         tasks.spawn(named("slack workspace", identify));
     }
     if config.slack.enabled && config.secrets.slack_app.is_some() {
-        let store = store(inbox.clone(), grants(&config), names(&config), workspace, config.slack.twin_wait);
+        let store = store(inbox.clone(), grants(&config), names(&config), workspace.clone(), config.slack.twin_wait);
         let socket = Socket::new(clients.net.clone(), clients.slack.clone(), config.slack.silence);
-        let listening = stop.clone();
+        let (found, listening) = (stop.clone(), stop.clone());
+        let catch_up = CatchUp {
+            inbox: inbox.clone(),
+            api: clients.slack.clone(),
+            grants: grants(&config),
+            names: names(&config),
+            workspace,
+            link: link.clone(),
+            every: config.slack.catch_up,
+        };
+        tasks.spawn(named("slack catch-up", catch_up.run(found)));
         tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
     }
     let panes = tmux(&config)?;

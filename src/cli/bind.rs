@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Ended, Item, Json, ListenArgument, block_on, open_inbox, pane_id, print_as};
-use crate::config::Config;
+use crate::config::{Config, duration};
 use crate::core::session::{Binding, Conversation, PaneId, Session};
 use crate::core::work_item::WorkItem;
 use crate::daemon;
@@ -38,13 +38,16 @@ pub(super) struct Arguments {
     /// Which messages of the conversation count [default: as slack.listen says; in a room, mentions]
     #[arg(long, value_enum, requires = "slack")]
     listen: Option<ListenArgument>,
+    /// Deliver what was said in the conversation since then: a time (2026-12-01T10:00Z) or an age (2h) [default: now]
+    #[arg(long, value_parser = since, requires = "slack", value_name = "TIME|AGE")]
+    since: Option<Timestamp>,
     #[command(flatten)]
     json: Json,
 }
 
 /// Binds a work item to a pane, to a conversation, or to both.
 pub(super) fn bind(config: &Config, arguments: Arguments) -> anyhow::Result<Ended> {
-    let conversation = arguments.slack.as_deref().map(|text| conversation(text, arguments.listen)).transpose()?;
+    let conversation = arguments.slack.as_deref().map(|text| conversation(text, &arguments)).transpose()?;
     let session = arguments.pane.as_ref().map(|pane| session(config, &arguments, pane)).transpose()?;
     let (layout, inbox) = open_inbox(config)?;
     let item = &arguments.work_item;
@@ -69,14 +72,25 @@ pub(super) fn unbind(config: &Config, item: &Item) -> anyhow::Result<Ended> {
     Ok(if was_bound { Ended::Well } else { Ended::WithFindings })
 }
 
-fn conversation(text: &str, listen: Option<ListenArgument>) -> anyhow::Result<Conversation> {
+fn conversation(text: &str, arguments: &Arguments) -> anyhow::Result<Conversation> {
     let target = link::parse(text)?;
+    let since = arguments.since.unwrap_or_else(Timestamp::now);
     Ok(Conversation {
         channel: target.channel,
         thread: target.thread,
-        listen: listen.map(Into::into),
-        since: Timestamp::now(),
+        listen: arguments.listen.map(Into::into),
+        since,
+        read_to: since,
     })
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(moment) = text.parse() {
+        return Ok(moment);
+    }
+    let age = duration(text).ok().and_then(|age| SignedDuration::try_from(age).ok());
+    let moment = age.and_then(|age| Timestamp::now().checked_sub(age).ok());
+    moment.ok_or_else(|| "this is neither a time (2026-12-01T10:00Z) nor an age (2h)".to_owned())
 }
 
 fn session(config: &Config, arguments: &Arguments, pane: &PaneId) -> anyhow::Result<Session> {

@@ -35,6 +35,7 @@ pub(super) struct Slack {
     pub(super) ledger_private_channels: bool,
     pub(super) twin_wait: String,
     pub(super) silence: String,
+    pub(super) catch_up: String,
     pub(super) reactions: Reactions,
 }
 
@@ -118,6 +119,7 @@ impl Default for Slack {
             ledger_private_channels: false,
             twin_wait: "1.5s".into(),
             silence: "30s".into(),
+            catch_up: "15m".into(),
             reactions: Reactions::default(),
         }
     }

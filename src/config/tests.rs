@@ -349,6 +349,7 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     ledger_private_channels = false
     twin_wait = "1.5s"
     silence = "30s"
+    catch_up = "15m"
 
     [slack.reactions]
     received = "eyes"

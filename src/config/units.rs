@@ -31,7 +31,7 @@ const SIZE_UNITS: [(&str, u64); 7] = [
 /// A text that is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a duration: write a number and a unit, such as \"500ms\", \"1.5s\", \"15m\", \"2h\", up to \"365d\"")]
-pub(super) struct NotADuration;
+pub struct NotADuration;
 
 /// A text that is no size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +39,7 @@ pub(super) struct NotADuration;
 pub(super) struct NotASize;
 
 /// Reads a duration of at most a year; zero is one.
-pub(super) fn duration(text: &str) -> Result<Duration, NotADuration> {
+pub fn duration(text: &str) -> Result<Duration, NotADuration> {
     let nanoseconds = quantity(text, &DURATION_UNITS).ok_or(NotADuration)?;
     Some(Duration::from_nanos(nanoseconds)).filter(|duration| *duration <= LONGEST).ok_or(NotADuration)
 }

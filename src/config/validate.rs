@@ -37,6 +37,7 @@ impl Validator<'_> {
             listen: self.listen("slack.listen", &raw.listen),
             ledger_private_channels: raw.ledger_private_channels,
             twin_wait: self.duration("slack.twin_wait", &raw.twin_wait),
+            catch_up: self.wait("slack.catch_up", &raw.catch_up, "the conversations would be read without a pause"),
             silence: self.wait("slack.silence", &raw.silence, "every connection would count as dead at once"),
             reactions: self.reactions(&raw.reactions),
         }

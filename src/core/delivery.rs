@@ -6,6 +6,8 @@
 //! Everything from outside stands inside the frame of a nonce that was drawn after the content was known, so nothing in
 //! it can close the frame (field report X5); every foreign line is behind `> ` or numbered by usher.
 
+use jiff::Timestamp;
+
 use crate::core::attachment::{Attachment, Kind, Outcome, Reason, Source};
 use crate::core::grant::Authorised;
 use crate::core::message::{Quote, Supplement};
@@ -78,11 +80,18 @@ fn parts(authorised: &Authorised, attachments: &[Attachment], nonce: &str, manne
 fn first_line(authorised: &Authorised, nonce: &str) -> String {
     let message = authorised.message();
     let what = match &message.supplement {
+        None if message.late => "late reply",
         None => "reply",
         Some(Supplement::LateFile { .. }) => "late file",
     };
+    let said_at = if message.late { format!(", said at {}", at_the_minute(message.sent_at)) } else { String::new() };
     let speaker = one_line(authorised.speaker(), NAME_CHARS);
-    format!("[usher {nonce}] {what} from {speaker} ({}) on {}", message.author, authorised.work_item())
+    format!("[usher {nonce}] {what} from {speaker} ({}) on {}{said_at}", message.author, authorised.work_item())
+}
+
+/// `2026-12-01 10:00 UTC`.
+fn at_the_minute(moment: Timestamp) -> String {
+    moment.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 fn quoted(quote: &Quote, nonce: &str) -> String {
@@ -302,6 +311,17 @@ mod tests {
         let supplement = Some(Supplement::LateFile { of: MessageId::slack("T1", "C1", "1.2") });
         let text = pane(Message { supplement, ..sent("U0DANA") }, &[saved("shot.png")], Manner::default());
         assert!(text.starts_with("[usher 7f3a9c2e] late file from Dana (slack:U0DANA) on owner/repo#12\n"), "{text}");
+    }
+
+    #[test]
+    fn a_message_that_was_caught_up_says_when_it_was_said() {
+        let text = pane(Message { late: true, ..said("U0DANA", "hi") }, &[], Manner::default());
+        assert!(
+            text.starts_with(
+                "[usher 7f3a9c2e] late reply from Dana (slack:U0DANA) on owner/repo#12, said at 2023-11-14 22:13 UTC\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

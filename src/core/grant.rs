@@ -187,6 +187,7 @@ pub(crate) mod tests {
             attachments: Vec::new(),
             permalink: Some("https://acme.slack.com/archives/C1/p1700000000000100".into()),
             sent_at: "2023-11-14T22:13:20Z".parse().unwrap(),
+            late: false,
             supplement: None,
         }
     }

@@ -157,6 +157,9 @@ pub struct Message {
     pub permalink: Option<String>,
     /// When it was said.
     pub sent_at: Timestamp,
+    /// Whether usher learned of it long after it was said.
+    #[serde(default)]
+    pub late: bool,
     /// `None`: a message of its own. Otherwise what it adds to an earlier one.
     #[serde(default)]
     pub supplement: Option<Supplement>,

@@ -77,6 +77,7 @@ fn heading(authorised: &Authorised, part: usize, parts: usize) -> String {
         None => platform.to_owned(),
     };
     let what = match message.supplement {
+        None if message.late => ", late",
         None => "",
         Some(Supplement::LateFile { .. }) => ", a late file",
     };

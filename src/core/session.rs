@@ -90,6 +90,11 @@ pub struct Conversation {
     pub listen: Option<Listen>,
     /// Messages before this moment are not usher's to deliver.
     pub since: Timestamp,
+    /// Everything that was said up to this moment has been read.
+    ///
+    /// Means something only beside the database that knows what was read, so it does not travel with a portable binding.
+    #[serde(skip)]
+    pub read_to: Timestamp,
 }
 
 /// Everything that a work item is bound to.

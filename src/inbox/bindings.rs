@@ -71,6 +71,27 @@ impl Inbox {
         self.read(move |db| session_of(db, &item))
     }
 
+    /// Every bound conversation.
+    pub fn conversations(&self) -> Pending<Vec<Conversation>> {
+        self.read(|db| {
+            let sql = "SELECT channel, thread, listen, since, read_to FROM conversation ORDER BY channel, thread";
+            db.prepare_cached(sql)?.query_map([], |row| conversation(row, 0))?.collect()
+        })
+    }
+
+    /// Everything that was said in a conversation up to this moment is in the inbox.
+    pub fn read_to(&self, it: Conversation, moment: Timestamp) -> Pending<()> {
+        self.write(move |db| {
+            let sql = "UPDATE conversation SET read_to = ?3 WHERE channel = ?1 AND thread = ?2";
+            db.prepare_cached(sql)?.execute(params![
+                it.channel,
+                it.thread.as_deref().unwrap_or_default(),
+                moment.as_millisecond()
+            ])?;
+            Ok(())
+        })
+    }
+
     /// Every binding, by work item.
     pub fn bindings(&self) -> Pending<Vec<Binding>> {
         self.read(|db| {
@@ -93,7 +114,7 @@ impl Inbox {
 /// The binding of the place where a message was said: its thread's, else its room's.
 pub(super) fn of_place(db: &Connection, place: &Place) -> rusqlite::Result<Option<(WorkItem, Conversation)>> {
     let Place::Slack(place) = place else { return Ok(None) };
-    let sql = "SELECT work_item, channel, thread, listen, since FROM conversation
+    let sql = "SELECT work_item, channel, thread, listen, since, read_to FROM conversation
                WHERE channel = ?1 AND thread IN (?2, '') ORDER BY thread DESC LIMIT 1";
     let found = db.prepare_cached(sql)?.query_row(params![place.channel, place.thread_or_self()], |row| {
         Ok((row.get::<_, String>(0)?, conversation(row, 1)?))
@@ -138,14 +159,15 @@ fn put_conversation(db: &Connection, item: &WorkItem, it: &Conversation) -> rusq
         Some(Listen::All) => "all",
     };
     db.execute(
-        "INSERT INTO conversation (channel, thread, work_item, listen, since) VALUES (?1, ?2, ?3, ?4, ?5)
+        "INSERT INTO conversation (channel, thread, work_item, listen, since, read_to) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (channel, thread) DO UPDATE SET work_item = excluded.work_item, listen = excluded.listen",
         params![
             it.channel,
             it.thread.as_deref().unwrap_or_default(),
             item.to_string(),
             listen,
-            it.since.as_millisecond()
+            it.since.as_millisecond(),
+            it.read_to.as_millisecond()
         ],
     )?;
     Ok(())
@@ -165,7 +187,7 @@ fn session_of(db: &Connection, item: &str) -> rusqlite::Result<Option<Session>> 
 }
 
 fn conversations_of(db: &Connection, item: &str) -> rusqlite::Result<Vec<Conversation>> {
-    let sql = "SELECT channel, thread, listen, since FROM conversation WHERE work_item = ?1 ORDER BY channel, thread";
+    let sql = "SELECT channel, thread, listen, since, read_to FROM conversation WHERE work_item = ?1 ORDER BY channel, thread";
     db.prepare_cached(sql)?.query_map([item], |row| conversation(row, 0))?.collect()
 }
 
@@ -177,5 +199,12 @@ fn conversation(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Conve
         _ => None,
     };
     let since = moment(row.get(first + 3)?).unwrap_or(Timestamp::UNIX_EPOCH);
-    Ok(Conversation { channel: row.get(first)?, thread: (!thread.is_empty()).then_some(thread), listen, since })
+    let read_to = moment(row.get(first + 4)?).unwrap_or(since);
+    Ok(Conversation {
+        channel: row.get(first)?,
+        thread: (!thread.is_empty()).then_some(thread),
+        listen,
+        since,
+        read_to,
+    })
 }

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -62,6 +63,8 @@ pub async fn adopt(inbox: &Inbox, directory: &Path) -> anyhow::Result<usize> {
             continue;
         }
         for conversation in portable.conversations {
+            // What was said before is the other machine's: here it would be delivered a second time.
+            let conversation = Conversation { read_to: Timestamp::now(), ..conversation };
             inbox.bind(&portable.work_item, None, Some(conversation)).await?;
         }
         adopted += 1;

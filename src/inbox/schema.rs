@@ -6,7 +6,9 @@ use anyhow::{Context as _, bail};
 use rusqlite::Connection;
 
 /// Each entry takes the database one version further; entries are never changed once released.
-const MIGRATIONS: &[&str] = &[r"
+const MIGRATIONS: &[&str] = &[FIRST, "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;"];
+
+const FIRST: &str = r"
 CREATE TABLE message (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   id          TEXT NOT NULL UNIQUE,
@@ -89,7 +91,7 @@ CREATE TABLE file (
   sha256     TEXT NOT NULL,
   PRIMARY KEY (source, id, work_item)
 ) STRICT, WITHOUT ROWID;
-"];
+";
 
 /// Brings the database to this version; refuses one that a newer usher wrote, because it may mean something else.
 pub(super) fn migrate(connection: &Connection) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use reqwest::StatusCode;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-use super::api::{ApiError, AuthTest};
+use super::api::{ApiError, AuthTest, Page};
 use crate::net::without_url;
 
 /// The largest answer that is read: one message or one file object is a small fraction of it.
@@ -65,6 +65,14 @@ impl Answer {
     pub(super) fn post(mut self, ts: &str) -> Option<Value> {
         let posts = self.body.get_mut("messages")?.as_array_mut()?;
         posts.iter_mut().find(|post| text_at(post, "/ts") == ts).map(Value::take)
+    }
+
+    /// The posts in it, and where the next page begins.
+    pub(super) fn page(mut self) -> Page {
+        let next =
+            Some(text_at(&self.body, "/response_metadata/next_cursor").to_owned()).filter(|next| !next.is_empty());
+        let posts = self.body.get_mut("messages").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+        Page { posts, next }
     }
 
     /// The identity in it, with what the headers add.

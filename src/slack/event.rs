@@ -237,6 +237,7 @@ fn message(post: &Value, copy: Copy, place: PostedIn<'_>, reader: Reader<'_>) ->
         attachments: attachments(post, &forwards),
         permalink: None,
         sent_at,
+        late: false,
         supplement: None,
     })
 }

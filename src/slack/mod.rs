@@ -6,6 +6,7 @@
 mod answer;
 pub mod api;
 pub mod backoff;
+pub mod catch_up;
 mod drive;
 pub mod event;
 pub mod feedback;

@@ -4,6 +4,7 @@
 
 mod attachments;
 mod bound;
+mod catch_up;
 mod commands;
 mod ledger;
 mod main_job;

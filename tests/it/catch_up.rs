@@ -1,0 +1,88 @@
+//! What was said while usher was away arrives, late, once and in order.
+
+use crate::main_job::{USHER, png};
+use crate::world::{Agent, DANA, Daemon, Fault, FileSpec, ITEM, ROOM, SAM, World, eventually};
+
+/// A world in which Dana's thread is bound, and its agent.
+fn bound(world: &World) -> (Agent, Daemon, String) {
+    let agent = world.claude();
+    let daemon = world.daemon();
+    daemon.wait_line("ready slack=up");
+    let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");
+    let bound = world.cli(&["bind", ITEM, "--pane", &agent.pane, "--slack", &world.slack.permalink(ROOM, &thread)]);
+    assert!(bound.status.success(), "{}", String::from_utf8_lossy(&bound.stderr));
+    (agent, daemon, thread)
+}
+
+fn arrived(agent: &Agent, count: usize) -> Vec<String> {
+    eventually("the messages arrive", || {
+        let submitted = agent.submitted();
+        if submitted.len() >= count { Ok(submitted) } else { Err(submitted) }
+    })
+}
+
+#[test]
+fn what_was_said_while_usher_was_away_arrives_once_in_order_with_its_files() {
+    // Field report T9: messages sent while the daemon was down never arrived.
+    let world = World::new(USHER);
+    let (agent, daemon, thread) = bound(&world);
+    world.slack.post(ROOM, Some(&thread), DANA, "before", &[]);
+    arrived(&agent, 1);
+    daemon.kill9();
+    world.slack.earlier(ROOM, Some(&thread), DANA, "first");
+    world.slack.earlier(ROOM, Some(&thread), SAM, "a stranger's");
+    let shot = world.slack.add_file(FileSpec::new("shot.png", "image/png", png()));
+    world.slack.post(ROOM, Some(&thread), DANA, "second", &[shot]);
+
+    let daemon = world.daemon();
+    let submitted = arrived(&agent, 3);
+    assert_eq!(submitted.len(), 3, "{submitted:?}");
+    assert!(submitted[1].contains("first"), "{submitted:?}");
+    assert!(submitted[2].contains("second") && submitted[2].contains("shot.png"), "{submitted:?}");
+    eventually("the tickets are told", || world.github.comments(ITEM).len() == 3);
+    daemon.wait_line("caught up");
+}
+
+#[test]
+fn a_limit_is_waited_out_page_by_page_and_live_messages_do_not_wait() {
+    // Field report T10: history calls are throttled for some apps.
+    let world = World::new(USHER);
+    let (agent, daemon, thread) = bound(&world);
+    daemon.kill9();
+    world.slack.earlier(ROOM, Some(&thread), DANA, "while you were away");
+    world.slack.fail_next("conversations.replies", Fault::RateLimited(3));
+    let daemon = world.daemon();
+    daemon.wait_line("catching up waits for Slack's limit");
+    world.slack.post(ROOM, Some(&thread), DANA, "live", &[]);
+    let submitted = arrived(&agent, 2);
+    assert!(submitted[0].contains("live"), "{submitted:?}");
+    assert!(submitted[1].contains("while you were away"), "{submitted:?}");
+}
+
+#[test]
+fn a_reconnect_catches_up_and_what_was_live_is_not_repeated() {
+    let world = World::new(USHER);
+    let (agent, _daemon, thread) = bound(&world);
+    world.slack.post(ROOM, Some(&thread), DANA, "live", &[]);
+    arrived(&agent, 1);
+    world.slack.earlier(ROOM, Some(&thread), DANA, "its event was lost");
+    world.slack.abort_tcp();
+    let submitted = arrived(&agent, 2);
+    assert!(submitted[1].contains("its event was lost"), "{submitted:?}");
+    world.slack.post(ROOM, Some(&thread), DANA, "and on", &[]);
+    assert_eq!(arrived(&agent, 3).len(), 3);
+}
+
+#[test]
+fn a_binding_may_reach_back() {
+    let world = World::new(USHER);
+    let agent = world.claude();
+    let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");
+    world.slack.earlier(ROOM, Some(&thread), DANA, "said before the binding");
+    let link = world.slack.permalink(ROOM, &thread);
+    let bound = world.cli(&["bind", ITEM, "--pane", &agent.pane, "--slack", &link, "--since", "1h"]);
+    assert!(bound.status.success(), "{}", String::from_utf8_lossy(&bound.stderr));
+    let _daemon = world.daemon();
+    let submitted = arrived(&agent, 2);
+    assert!(submitted[1].contains("said before the binding"), "{submitted:?}");
+}
