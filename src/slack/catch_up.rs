@@ -20,7 +20,7 @@ use super::event::{Names, PostedIn, What, read_post};
 use super::socket::Link;
 use super::workspace::Workspace;
 use crate::core::grant::Grants;
-use crate::core::message::{ConversationKind, Message};
+use crate::core::message::{ConversationKind, Message, Place, SlackPlace};
 use crate::core::session::Conversation;
 use crate::inbox::Inbox;
 use crate::inbox::messages::{Arrival, Put};
@@ -98,12 +98,12 @@ impl CatchUp {
             }
         }
         posts.sort_by(|one, other| time_stamp(one).cmp(time_stamp(other)));
-        let kind = self.kind(conversation).await;
+        let said: Vec<Message> = posts.iter().filter_map(|post| self.message(workspace, conversation, post)).collect();
+        let is_known = |message: &Message| self.grants.name_of(&message.author).is_some();
+        let kind = if said.iter().any(is_known) { self.kind(conversation).await } else { ConversationKind::Unknown };
         let mut found = 0;
-        for post in &posts {
-            if let Some(message) = self.message(workspace, conversation, kind, post) {
-                found += usize::from(self.put(message, started).await? == Put::New);
-            }
+        for message in said {
+            found += usize::from(self.put(of_kind(message, kind), started).await? == Put::New);
         }
         if found > 0 {
             info!(channel = %conversation.channel, found, "caught up");
@@ -151,13 +151,8 @@ impl CatchUp {
         }
     }
 
-    fn message(
-        &self,
-        workspace: &Workspace,
-        conversation: &Conversation,
-        kind: ConversationKind,
-        post: &Value,
-    ) -> Option<Message> {
+    fn message(&self, workspace: &Workspace, conversation: &Conversation, post: &Value) -> Option<Message> {
+        let kind = ConversationKind::Unknown;
         let posted_in = PostedIn { team: &workspace.team_id, channel: &conversation.channel, kind };
         match read_post(post, posted_in, Some(&workspace.user_id), &self.names) {
             What::Message { message, .. } if message.sent_at >= conversation.since => Some(*message),
@@ -169,6 +164,13 @@ impl CatchUp {
         let late = now.duration_since(message.sent_at) > LATE;
         let message = self.grants.keepable(Message { late, ..message });
         self.inbox.put(Arrival { message, event: String::new(), twin_until: None, now }).await
+    }
+}
+
+fn of_kind(message: Message, kind: ConversationKind) -> Message {
+    match message.place {
+        Place::Slack(place) => Message { place: Place::Slack(SlackPlace { conversation: kind, ..place }), ..message },
+        Place::GitHub(_) => message,
     }
 }
 
