@@ -1,6 +1,8 @@
 //! The daemon itself: its start, its memory, its file.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -33,8 +35,18 @@ pub(crate) fn idle() -> Row {
 }
 
 pub(crate) fn binary() -> Row {
-    let size = fs::metadata(USHER).expect("the binary is there").len();
-    Row { work: "binary, with line tables", target: "< 15 MB", measured: format!("{:.1} MB", size as f64 / 1e6) }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let stripped = folder.path().join("usher");
+    Command::new("strip")
+        .arg("-o")
+        .arg(&stripped)
+        .arg(USHER)
+        .status()
+        .expect("strip is there: it comes with a compiler");
+    let [stripped, whole] =
+        [stripped.as_path(), Path::new(USHER)].map(|path| fs::metadata(path).map_or(0.0, |it| it.len() as f64 / 1e6));
+    let measured = format!("{stripped:.1} MB ({whole:.0} MB with line tables)");
+    Row { work: "binary, stripped", target: "< 15 MB", measured }
 }
 
 /// A process's memory in MB, by the name of a line in its `/proc/PID/status`.
