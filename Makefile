@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 
 CARGO := cargo --locked
-RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test --lib --bins --tests --examples)
+RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test --lib --bins --tests)
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,7 @@ doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
 
 tests: tmux
+	$(CARGO) build --examples
 	$(CARGO) $(RUNNER) --no-fail-fast
 
 doctests:
