@@ -149,7 +149,7 @@ impl Default for Attachments {
             receive: true,
             max_files: 10,
             max_bytes: "25MiB".into(),
-            parallel: 4,
+            parallel: 10,
             mode: "0400".into(),
             timeout: "30s".into(),
             deadline: "60s".into(),

@@ -372,7 +372,7 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     receive = true
     max_files = 10
     max_bytes = "25MiB"
-    parallel = 4
+    parallel = 10
     mode = "0400"
     timeout = "30s"
     deadline = "60s"
