@@ -16,7 +16,7 @@ pub use pieces::PlainLimit;
 /// The text of one delivery, the only thing that tmux accepts.
 ///
 /// It begins with `[usher NONCE`, ends with `[usher NONCE end]` and has no trailing line feed, so that a leading `/`,
-/// `!` or `exit`, a trailing `\` or `@path` are data to every agent measured (agents-in-tmux 6). It is [`clean`], so
+/// `!` or `exit`, a trailing `\` or `@path` are data to every agent measured (agents-in-tmux 6). It is [`clean()`], so
 /// that no byte of it acts as a key. Only `core` makes one, out of an authorised message:
 ///
 /// ```compile_fail,E0624

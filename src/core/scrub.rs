@@ -1,7 +1,7 @@
 //! Scrubbing: what the ledger's record must not contain, and what must not act there.
 //!
 //! Owns the known shapes of credentials ([`scrub`]) and what GitHub or Slack would act on in words that usher only
-//! quotes ([`inert`]). It must not know how a record reads (`record`). The pane gets the words unscrubbed.
+//! quotes ([`inert()`]). It must not know how a record reads (`record`). The pane gets the words unscrubbed.
 
 mod inert;
 mod signed_urls;
