@@ -9,7 +9,7 @@ use std::fmt;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Inbox, Pending, from_json, notices, records, to_json};
+use super::{Inbox, Need, Pending, Ring, from_json, notices, records, to_json};
 use crate::core::attachment::Attachment;
 use crate::core::feedback::{Fate, Mark, Notice, marks};
 use crate::core::message::{Message, MessageId};
@@ -190,6 +190,9 @@ pub struct Row {
     pub arrived_at: Timestamp,
 }
 
+/// How many messages are forgotten in one commit, which everything else waits for.
+pub const PRUNED_AT_ONCE: usize = 500;
+
 impl Inbox {
     /// Stores a copy durably. Enqueued at once, in the caller's order.
     pub fn put(&self, arrival: Arrival) -> Pending<Put> {
@@ -214,7 +217,7 @@ impl Inbox {
 
     /// Puts a message into its lane.
     pub fn admit(&self, seq: i64, work_item: WorkItem, permalink: Option<String>, now: Timestamp) -> Pending<()> {
-        self.write(move |db| {
+        self.write_and_wake(move |db| {
             db.prepare_cached(
                 "UPDATE message SET stage = 'admitted', lane = ?2, changed_at = ?3, marks = ?4,
                    body = CASE WHEN ?5 IS NULL THEN body ELSE json_set(body, '$.permalink', ?5) END
@@ -231,7 +234,8 @@ impl Inbox {
         })
     }
 
-    /// Ends a message that is not acted on: its words are erased, its identity and the reason stay.
+    /// Ends a message that is not acted on: its words are erased, its identity and the reason stay. Where it is stays
+    /// too when it may carry marks, which have to be changed or taken off.
     pub fn refuse(&self, seq: i64, code: &'static str, told: Option<Notice>, now: Timestamp) -> Pending<()> {
         self.write_and_wake(move |db| {
             let fate = if told.is_some() { Fate::Failed } else { Fate::Silent };
@@ -239,9 +243,10 @@ impl Inbox {
                 notices::add(db, seq, notice, now)?;
             }
             db.prepare_cached(
-                "UPDATE message SET stage = 'refused', cause = ?2, changed_at = ?3, marks = ?4, body = CASE WHEN ?4 = ''
-                   THEN '' ELSE json_set(body, '$.text', '', '$.quotes', json('[]'), '$.attachments', json('[]')) END
-                 WHERE seq = ?1",
+                "UPDATE message SET stage = 'refused', cause = ?2, changed_at = ?3, marks = ?4,
+                   body = CASE WHEN ?4 = '' AND stage = 'accepted' THEN ''
+                     ELSE json_set(body, '$.text', '', '$.quotes', json('[]'), '$.attachments', json('[]')) END
+                 WHERE seq = ?1 AND stage <> 'dropped'",
             )?
             .execute(params![seq, code, now.as_millisecond(), names(fate)])?;
             Ok(())
@@ -280,10 +285,13 @@ impl Inbox {
         now: Timestamp,
     ) -> Pending<()> {
         self.write_and_wake(move |db| {
-            db.execute(
+            let fetched = db.execute(
                 "UPDATE message SET stage = 'fetched', attachments = ?2, changed_at = ?3 WHERE seq = ?1 AND stage = 'admitted'",
                 params![seq, to_json(&attachments)?, now.as_millisecond()],
             )?;
+            if fetched == 0 {
+                return Ok(());
+            }
             if let Some(notice) = &told {
                 notices::add(db, seq, notice, now)?;
             }
@@ -315,18 +323,18 @@ impl Inbox {
         now: Timestamp,
     ) -> Pending<()> {
         self.write_and_wake(move |db| {
-            if let Some(notice) = &told {
-                notices::add(db, seq, notice, now)?;
-            }
-            db.execute(
+            let fetched = db.execute(
                 "UPDATE message SET stage = 'fetched', attachments = ?2, changed_at = ?3 WHERE seq = ?1 AND stage = 'fetching'",
                 params![seq, to_json(&attachments)?, now.as_millisecond()],
             )?;
+            if let Some(notice) = told.as_ref().filter(|_| fetched == 1) {
+                notices::add(db, seq, notice, now)?;
+            }
             Ok(())
         })
     }
 
-    /// The record is in the outbox.
+    /// The record is in the outbox. A message that was dropped meanwhile gets none.
     pub fn recorded(
         &self,
         seq: i64,
@@ -337,22 +345,26 @@ impl Inbox {
     ) -> Pending<()> {
         let work_item = work_item.to_string();
         self.write_and_wake(move |db| {
-            db.prepare_cached(
-                "UPDATE message SET stage = 'recorded', attachments = ?2, changed_at = ?3 WHERE seq = ?1 AND stage IN ('admitted', 'fetched')",
-            )?
-            .execute(params![seq, to_json(&attachments)?, now.as_millisecond()])?;
-            records::add(db, seq, &work_item, &parts)
+            let recorded = db
+                .prepare_cached(
+                    "UPDATE message SET stage = 'recorded', attachments = ?2, changed_at = ?3 WHERE seq = ?1 AND stage IN ('admitted', 'fetched')",
+                )?
+                .execute(params![seq, to_json(&attachments)?, now.as_millisecond()])?;
+            if recorded == 0 { Ok(()) } else { records::add(db, seq, &work_item, &parts) }
         })
     }
 
     /// The message waits; said once per cause. Another cause has ended then.
     pub fn hold(&self, seq: i64, cause: String, told: Option<Notice>, now: Timestamp) -> Pending<()> {
         self.write_and_wake(move |db| {
-            db.execute(
+            let held = db.execute(
                 "UPDATE message SET held = ?2, held_since = CASE WHEN held = '' THEN ?3 ELSE held_since END, changed_at = ?3, marks = ?4
-                 WHERE seq = ?1",
+                 WHERE seq = ?1 AND stage = 'recorded'",
                 params![seq, cause, now.as_millisecond(), names(Fate::Held)],
             )?;
+            if held == 0 {
+                return Ok(());
+            }
             notices::withdraw_held(db, seq)?;
             if let Some(notice) = &told {
                 notices::add(db, seq, notice, now)?;
@@ -361,12 +373,19 @@ impl Inbox {
         })
     }
 
-    /// About to type: survives a power cut, because typing cannot be taken back.
-    pub fn pasting(&self, seq: i64, nonce: String, now: Timestamp) -> Pending<()> {
-        self.durable(move |db| {
-            db.prepare_cached("UPDATE message SET paste = 'pasting', nonce = ?2, held = '', changed_at = ?3, marks = ?4 WHERE seq = ?1")?
+    /// About to type: survives a power cut, because typing cannot be taken back. Answers `false`, and nothing may be
+    /// typed, when the operator dropped the message meanwhile.
+    pub fn pasting(&self, seq: i64, nonce: String, now: Timestamp) -> Pending<bool> {
+        self.enqueue(Need::Durable, Ring::Changes, move |db| {
+            let still = db
+                .prepare_cached(
+                    "UPDATE message SET paste = 'pasting', nonce = ?2, held = '', changed_at = ?3, marks = ?4 WHERE seq = ?1 AND stage = 'recorded'",
+                )?
                 .execute(params![seq, nonce, now.as_millisecond(), names(Fate::UnderWay)])?;
-            notices::withdraw_held(db, seq)
+            if still == 1 {
+                notices::withdraw_held(db, seq)?;
+            }
+            Ok(still == 1)
         })
     }
 
@@ -413,17 +432,50 @@ impl Inbox {
         })
     }
 
-    /// Forgets what ended long ago: refusals after a week, everything else after a month.
+    /// Forgets some of what ended long ago: refusals after a week, everything else after a month. Answers how many; a
+    /// full [`PRUNED_AT_ONCE`] means that there may be more.
     pub fn prune(&self, now: Timestamp) -> Pending<usize> {
         const DAY: i64 = 24 * 60 * 60 * 1000;
         self.write(move |db| {
             db.execute(
-                "DELETE FROM message WHERE stage IN ('settled', 'refused', 'dropped') AND changed_at < ?1 - 7 * ?2
-                   AND (stage = 'refused' OR changed_at < ?1 - 30 * ?2)",
-                [now.as_millisecond(), DAY],
+                "DELETE FROM message WHERE seq IN (
+                   SELECT seq FROM message WHERE stage = 'refused' AND changed_at < ?1 - 7 * ?2
+                   UNION ALL SELECT seq FROM message WHERE stage IN ('settled', 'dropped') AND changed_at < ?1 - 30 * ?2 LIMIT ?3)",
+                params![now.as_millisecond(), DAY, i64::try_from(PRUNED_AT_ONCE).unwrap_or(i64::MAX)],
             )
         })
     }
+
+    /// Gives up every open message that cannot be read, so that one damaged row stops neither its lane nor the others;
+    /// `usher inbox list` shows it. Only a damaged database has any, so this is asked once, at start.
+    pub fn set_aside_unreadable(&self, now: Timestamp) -> Pending<Vec<MessageId>> {
+        self.write(move |db| {
+            let unreadable = unreadable(db)?;
+            for (seq, _) in &unreadable {
+                db.execute(
+                    "UPDATE message SET stage = 'dropped', cause = 'unreadable', held = '', changed_at = ?2, marks = marks_shown WHERE seq = ?1",
+                    params![seq, now.as_millisecond()],
+                )?;
+            }
+            Ok(unreadable.into_iter().map(|(_, id)| id).collect())
+        })
+    }
+}
+
+fn unreadable(db: &Connection) -> rusqlite::Result<Vec<(i64, MessageId)>> {
+    let open = "stage IN ('accepted', 'admitted', 'fetching', 'fetched', 'recorded') OR marks <> marks_shown";
+    let sql = format!("{SELECT_ROW} WHERE {open} ORDER BY seq");
+    let mut query = db.prepare(&sql)?;
+    let mut rows = query.query([])?;
+    let mut found = Vec::new();
+    while let Some(next) = rows.next()? {
+        let in_a_lane = next.get_ref(2)?.as_str_or_null()?.is_some();
+        let readable = if in_a_lane { row(next).is_ok() } else { message(next).is_ok() };
+        if !readable {
+            found.push((next.get(0)?, MessageId::stored(next.get::<_, String>(9)?)));
+        }
+    }
+    Ok(found)
 }
 
 /// Settles a delivered message whose records have all ended, and gives it its last marks.
@@ -498,12 +550,16 @@ fn newcomers(db: &Connection) -> rusqlite::Result<Vec<Newcomer>> {
     found.collect()
 }
 
-const SELECT_ROW: &str = "SELECT seq, body, lane, stage, attachments, nonce, paste, held, arrived_at FROM message";
+const SELECT_ROW: &str = "SELECT seq, body, lane, stage, attachments, nonce, paste, held, arrived_at, id FROM message";
+
+fn message(row: &rusqlite::Row<'_>) -> rusqlite::Result<Message> {
+    from_json(1, row.get_ref(1)?.as_str()?)
+}
 
 fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row {
         seq: row.get(0)?,
-        message: from_json(1, row.get_ref(1)?.as_str()?)?,
+        message: message(row)?,
         work_item: row.get_ref(2)?.as_str()?.parse().map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, Box::new(error))
         })?,

@@ -16,6 +16,8 @@ pub mod operator;
 pub mod portable;
 pub mod records;
 mod schema;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -71,8 +73,14 @@ enum Need {
 struct Job {
     need: Need,
     ring: Ring,
-    run: Box<dyn FnOnce(&Connection) -> Answer + Send>,
+    run: Run,
 }
+
+/// Runs the job inside its batch's transaction.
+type Run = Box<dyn FnOnce(&Connection, &Begun) -> Answer + Send>;
+
+/// Whether the transaction could be begun. Outside of one a job would commit by itself, so it is not run then.
+type Begun = Result<(), String>;
 
 /// Sends the job's result once the commit's outcome is known.
 type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
@@ -124,13 +132,6 @@ impl Inbox {
         self.enqueue(Need::Write, Ring::Changes, job)
     }
 
-    fn durable<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Pending<T> {
-        self.enqueue(Need::Durable, Ring::Nothing, job)
-    }
-
     /// A durable write of something that came in from outside.
     fn news_from<T: Send + 'static>(
         &self,
@@ -147,13 +148,14 @@ impl Inbox {
         job: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Pending<T> {
         let (sender, receiver) = oneshot::channel();
-        let run = Box::new(move |connection: &Connection| -> Answer {
-            let result = in_savepoint(connection, job);
+        let run = Box::new(move |connection: &Connection, begun: &Begun| -> Answer {
+            let result = begun.is_ok().then(|| in_savepoint(connection, job));
             Box::new(move |committed| {
                 let result = match (result, committed) {
-                    (Ok(value), Ok(())) => Ok(value),
-                    (Err(error), _) => Err(anyhow!(error).context("the inbox refused a change")),
-                    (Ok(_), Err(error)) => Err(anyhow!("the inbox could not be written: {error}")),
+                    (Some(Ok(value)), Ok(())) => Ok(value),
+                    (Some(Err(error)), _) => Err(anyhow!(error).context("the inbox refused a change")),
+                    (_, Err(error)) => Err(anyhow!("the inbox could not be written: {error}")),
+                    (None, Ok(())) => Err(anyhow!("the inbox could not be written")),
                 };
                 // The asker may be gone (a shutdown, a deadline); what was committed stays committed.
                 drop(sender.send(result));
@@ -228,16 +230,15 @@ fn data_version(connection: &Connection) -> i64 {
 
 fn commit(connection: &Connection, batch: Vec<Job>) {
     let Some(need) = batch.iter().map(|job| job.need).max() else { return };
-    let begun = begin(connection, need);
-    let answers: Vec<Answer> = batch.into_iter().map(|job| (job.run)(connection)).collect();
-    let outcome = begun.and_then(|()| connection.execute_batch("COMMIT"));
+    let begun = begin(connection, need).map_err(|error| error.to_string());
+    let answers: Vec<Answer> = batch.into_iter().map(|job| (job.run)(connection, &begun)).collect();
+    let outcome = begun.and_then(|()| connection.execute_batch("COMMIT").map_err(|error| error.to_string()));
     if let Err(error) = &outcome {
         error!(%error, "the inbox could not be written");
         if !connection.is_autocommit() {
             drop(connection.execute_batch("ROLLBACK"));
         }
     }
-    let outcome = outcome.map_err(|error| error.to_string());
     for answer in answers {
         answer(outcome.clone());
     }
@@ -271,8 +272,10 @@ fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
+    // serde's own sentence may quote the value, which may be somebody's words; where it stands is enough.
     let unreadable = |error: serde_json::Error| {
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
+        let sentence = format!("it is not the JSON that was stored, from character {} on", error.column());
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, sentence.into())
     };
     serde_json::from_str(text).map_err(unreadable)
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
-use super::messages::{moment, names, settle};
+use super::messages::{moment, names};
 use super::{Inbox, Pending, from_json, notices};
 use crate::core::attachment::Attachment;
 use crate::core::feedback::{Fate, dropped};
@@ -154,9 +154,9 @@ impl Inbox {
                 db.execute("UPDATE message SET stage = 'delivered', marks = ?2 WHERE seq = ?1 AND stage = 'settled'", params![seq, names(Fate::UnderWay)])?;
                 return Ok(Retry::Record);
             }
-            let anew = "UPDATE message SET stage = CASE WHEN lane IS NULL THEN 'accepted' WHEN attachments = '[]' THEN 'admitted' ELSE 'recorded' END,
+            let anew = "UPDATE message SET stage = CASE WHEN lane IS NULL THEN 'accepted' WHEN attachments = '[]' THEN 'admitted' ELSE 'fetched' END,
                           paste = '', nonce = '', verdict = '', cause = '', held = '', marks = ?2, changed_at = ?3
-                        WHERE seq = ?1 AND body <> '' AND (stage = 'dropped' OR verdict = 'unsure')";
+                        WHERE seq = ?1 AND body <> '' AND cause <> 'unreadable' AND (stage = 'dropped' OR verdict = 'unsure')";
             if db.execute(anew, params![seq, names(Fate::UnderWay), now.as_millisecond()])? > 0 {
                 return Ok(Retry::Delivery);
             }
@@ -172,19 +172,22 @@ impl Inbox {
         })
     }
 
-    /// Drops a message that has not been delivered; answers whether there was one to drop.
+    /// Drops a message that has not been delivered, its unwritten record included; answers whether there was one to drop.
+    ///
+    /// What is being typed at this moment cannot be dropped: its sender would be told that it did not arrive.
     pub fn drop_message(&self, which: &str, now: Timestamp) -> Pending<bool> {
         let which = which.to_owned();
         self.news_from(move |db| {
             let Some(seq) = find(db, &which)? else { return Ok(false) };
             let sql = "UPDATE message SET stage = 'dropped', cause = 'dropped', held = '', changed_at = ?2, marks = ?3
-                       WHERE seq = ?1 AND stage IN ('accepted', 'admitted', 'fetching', 'fetched', 'recorded')";
+                       WHERE seq = ?1 AND stage IN ('accepted', 'admitted', 'fetching', 'fetched', 'recorded')
+                         AND (paste = '' OR (paste IN ('pasting', 'pasted') AND held <> ''))";
             let done = db.execute(sql, params![seq, now.as_millisecond(), names(Fate::Failed)])? > 0;
             if done {
                 notices::withdraw_held(db, seq)?;
                 notices::add(db, seq, &dropped(), now)?;
+                db.execute("DELETE FROM record WHERE message = ?1 AND state = 'waiting'", [seq])?;
             }
-            settle(db, seq, now)?;
             Ok(done)
         })
     }

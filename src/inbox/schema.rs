@@ -6,7 +6,8 @@ use anyhow::{Context as _, bail};
 use rusqlite::Connection;
 
 /// Each entry takes the database one version further; entries are never changed once released.
-const MIGRATIONS: &[&str] = &[FIRST, "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;"];
+pub(super) const MIGRATIONS: &[&str] =
+    &[FIRST, "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;"];
 
 const FIRST: &str = r"
 CREATE TABLE message (
@@ -34,7 +35,7 @@ CREATE INDEX message_new  ON message(seq) WHERE stage = 'accepted';
 CREATE INDEX message_open ON message(lane, seq) WHERE stage IN ('admitted', 'fetched', 'recorded');
 CREATE INDEX message_late ON message(seq) WHERE stage = 'fetching';
 CREATE INDEX message_marks ON message(marks_next) WHERE marks <> marks_shown;
-CREATE INDEX message_age ON message(changed_at) WHERE stage IN ('settled', 'refused', 'dropped');
+CREATE INDEX message_age ON message(stage, changed_at) WHERE stage IN ('settled', 'refused', 'dropped');
 
 CREATE TABLE record (
   message   INTEGER NOT NULL REFERENCES message(seq) ON DELETE CASCADE,

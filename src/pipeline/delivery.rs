@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -40,6 +40,8 @@ enum Step {
     Held(Cause, Box<Step>),
     /// It has its verdict.
     Ended(Verdict, String),
+    /// The operator dropped it before anything was typed.
+    Dropped,
 }
 
 impl Pipeline {
@@ -60,12 +62,14 @@ impl Pipeline {
                     resumed = delivery.resume() => resumed?,
                     () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
                 },
+                Step::Paste if stop.is_cancelled() => return Ok(Err(Pause::Stopping)),
                 Step::Paste => delivery.paste(&mut waits).await?,
                 Step::Submit(pasted) => delivery.submit(pasted).await?,
                 Step::Confirm(submitted) => tokio::select! {
                     verdict = self.tmux.confirm(submitted) => ended(verdict),
                     () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
                 },
+                Step::Dropped => return Ok(Err(Pause::Dropped)),
                 Step::Ended(verdict, why) => return self.end(row, verdict, &why).await.map(Ok),
                 Step::Held(cause, then) => match waits.out(&cause).await? {
                     Ok(()) => *then,
@@ -134,7 +138,9 @@ impl Delivery<'_> {
             Ok(clear) => clear,
             Err(hold) => return Ok(Step::Held(Cause::of(&hold), Box::new(Step::Paste))),
         };
-        self.pipeline.inbox.pasting(self.row.seq, self.nonce.as_str().to_owned(), Timestamp::now()).await?;
+        if !self.pipeline.inbox.pasting(self.row.seq, self.nonce.as_str().to_owned(), Timestamp::now()).await? {
+            return Ok(Step::Dropped);
+        }
         waits.ended();
         match self.pipeline.tmux.paste(clear, &self.text(&session)).await {
             tmux::Paste::Seen(pasted) => {
@@ -200,17 +206,21 @@ struct Waits<'a> {
     stop: &'a CancellationToken,
     news: watch::Receiver<u64>,
     schedule: backon::ExponentialBackoff,
+    longest: Duration,
     told: String,
 }
 
 impl<'a> Waits<'a> {
     fn new(pipeline: &'a Pipeline, row: &'a Row, stop: &'a CancellationToken) -> Self {
-        let schedule = ExponentialBuilder::default()
+        let mut schedule = ExponentialBuilder::default()
             .with_min_delay(pipeline.pane.retry_min)
             .with_max_delay(pipeline.pane.retry_max)
             .without_max_times()
             .build();
-        Self { pipeline, row, stop, news: pipeline.inbox.news(), schedule, told: row.held.clone() }
+        let longest = schedule.next().unwrap_or(pipeline.pane.retry_max);
+        let mut news = pipeline.inbox.news();
+        news.mark_unchanged();
+        Self { pipeline, row, stop, news, schedule, longest, told: row.held.clone() }
     }
 
     /// The store knows of no cause any more: the next one is a new one, even the same.
@@ -218,7 +228,7 @@ impl<'a> Waits<'a> {
         self.told.clear();
     }
 
-    /// Waits until it is time to look again.
+    /// Waits until it is time to look again. News that came since the last look ends the wait at once.
     async fn out(&mut self, cause: &Cause) -> anyhow::Result<Result<(), Pause>> {
         if self.told != cause.code {
             warn!(id = %self.row.message.id, work_item = %self.row.work_item, cause = %cause.code, "held");
@@ -226,20 +236,20 @@ impl<'a> Waits<'a> {
             self.pipeline.inbox.hold(self.row.seq, cause.code.clone(), Some(told), Timestamp::now()).await?;
             self.told.clone_from(&cause.code);
         }
-        let longest = self.schedule.next().unwrap_or(self.pipeline.pane.retry_max);
-        tokio::select! {
-            () = news_or(&mut self.news, longest) => {}
+        let news = tokio::select! {
+            news = news_within(&mut self.news, self.longest) => news,
             () = self.stop.cancelled() => return Ok(Err(Pause::Stopping)),
+        };
+        // Only a wait that ran out says that the cause lasts: a burst of news must not put the next look off.
+        if !news {
+            self.longest = self.schedule.next().unwrap_or(self.pipeline.pane.retry_max);
         }
         Ok(if self.pipeline.inbox.is_open(self.row.seq).await? { Ok(()) } else { Err(Pause::Dropped) })
     }
 }
 
-async fn news_or(news: &mut watch::Receiver<u64>, longest: Duration) {
-    news.mark_unchanged();
+/// Whether there was news within that time.
+async fn news_within(news: &mut watch::Receiver<u64>, longest: Duration) -> bool {
     sleep(LEAST_BETWEEN_LOOKS.min(longest)).await;
-    tokio::select! {
-        _ = news.changed() => {}
-        () = sleep(longest.saturating_sub(LEAST_BETWEEN_LOOKS)) => {}
-    }
+    timeout(longest.saturating_sub(LEAST_BETWEEN_LOOKS), news.changed()).await.is_ok()
 }
