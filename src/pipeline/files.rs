@@ -3,14 +3,15 @@
 //! Owns the parallelism, the deadline and the files that outlive it. A file's failure is an outcome, never an error: the
 //! words go on either way.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::Context as _;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -128,52 +129,77 @@ impl Pipeline {
     }
 
     /// Waits for late files, those of an earlier run too, and puts each into its lane when it has ended.
-    pub(super) async fn follow_late_files(self: Arc<Self>, stop: CancellationToken) {
+    pub(super) async fn follow_late_files(self: Arc<Self>, stop: CancellationToken) -> anyhow::Result<()> {
         let mut changes = self.inbox.changes();
-        let mut followed = std::collections::BTreeSet::new();
+        let (mut downloads, mut followed) = (JoinSet::new(), BTreeSet::new());
         while !stop.is_cancelled() {
             changes.mark_unchanged();
-            for row in self.inbox.late_files().await.unwrap_or_default() {
+            for row in self.inbox.late_files().await? {
                 if followed.insert(row.seq) {
-                    tokio::spawn(Arc::clone(&self).follow(row, stop.clone()));
+                    downloads.spawn(Arc::clone(&self).follow(row, stop.clone()));
                 }
             }
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return },
+                changed = changes.changed() => changed.context("the inbox has stopped")?,
+                Some(ended) = downloads.join_next() => { followed.remove(&ended.context("a late file panicked")??); }
                 () = stop.cancelled() => {}
             }
         }
+        while downloads.join_next().await.is_some() {}
+        Ok(())
     }
 
-    async fn follow(self: Arc<Self>, row: Row, stop: CancellationToken) {
+    /// One late file to its end; answers whose it is. When usher is stopping, the row stays and is followed after the
+    /// next start.
+    async fn follow(self: Arc<Self>, row: Row, stop: CancellationToken) -> anyhow::Result<i64> {
+        let download = row.message.attachments.first().and_then(|file| self.downloads.take(file, &row.work_item));
         let allowed = match self.authorise(&row) {
             Verdict::Allowed(allowed) => allowed,
-            Verdict::Refused(refusal) => return self.refuse_late(&row, refusal).await,
+            Verdict::Refused(refusal) => return self.refuse_late(&row, refusal, download).await,
         };
-        let Some(file) = allowed.message().attachments.first() else { return };
+        let mut files = Vec::new();
+        if let Some(file) = allowed.message().attachments.first() {
+            let Some(ended) = self.end_of(file, &row, download, &stop).await else { return Ok(row.seq) };
+            files.push(ended);
+        }
+        let told = feedback::files_refused(&files);
+        self.inbox.late_file_fetched(row.seq, files, told, Timestamp::now()).await?;
+        Ok(row.seq)
+    }
+
+    /// What became of a late file; `None`: usher is stopping.
+    async fn end_of(
+        &self,
+        file: &AttachmentRef,
+        row: &Row,
+        download: Option<JoinHandle<Attachment>>,
+        stop: &CancellationToken,
+    ) -> Option<Attachment> {
         let left = self.limits.file_deadline.saturating_sub(self.limits.deadline);
-        let download = self.downloads.take(file, &row.work_item);
         let download = download
             .unwrap_or_else(|| tokio::spawn(self.download(&self.turns()).run(file.clone(), row.work_item.clone())));
         let abort = download.abort_handle();
         let ended = tokio::select! {
             ended = timeout_at(Instant::now() + left, download) => ended,
-            () = stop.cancelled() => { abort.abort(); return }
+            () = stop.cancelled() => { abort.abort(); return None }
         };
         abort.abort();
-        let files = vec![ended.ok().and_then(Result::ok).unwrap_or_else(|| named(file, Reason::TransferFailed))];
-        let told = feedback::files_refused(&files);
-        if let Err(error) = self.inbox.late_file_fetched(row.seq, files, told, Timestamp::now()).await {
-            warn!(id = %row.message.id, error = format!("{error:#}"), "a late file could not be stored");
-        }
+        Some(ended.ok().and_then(Result::ok).unwrap_or_else(|| named(file, Reason::TransferFailed)))
     }
 
     /// Ends a late file whose author may no longer do it.
-    async fn refuse_late(&self, row: &Row, refusal: Refusal) {
-        info!(id = %row.message.id, reason = refusal.code(), "refused");
-        if let Err(error) = self.inbox.refuse(row.seq, refusal.code(), None, Timestamp::now()).await {
-            warn!(id = %row.message.id, error = format!("{error:#}"), "the end of a late file could not be stored");
+    async fn refuse_late(
+        &self,
+        row: &Row,
+        refusal: Refusal,
+        download: Option<JoinHandle<Attachment>>,
+    ) -> anyhow::Result<i64> {
+        if let Some(download) = download {
+            download.abort();
         }
+        info!(id = %row.message.id, reason = refusal.code(), "refused");
+        self.inbox.refuse(row.seq, refusal.code(), None, Timestamp::now()).await?;
+        Ok(row.seq)
     }
 }
 

@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -92,7 +92,8 @@ impl Pipeline {
         let mut lanes = JoinSet::new();
         let mut running = BTreeSet::new();
         let mut lookups = admission::Lookups::default();
-        let late = tokio::spawn(Arc::clone(&self).follow_late_files(stop.clone()));
+        let mut late = JoinSet::new();
+        late.spawn(Arc::clone(&self).follow_late_files(stop.clone()));
         while !stop.is_cancelled() {
             changes.mark_unchanged();
             let next_twin = self.admit(&mut lookups).await?;
@@ -106,11 +107,13 @@ impl Pipeline {
                 Some(ended) = lanes.join_next() => { running.remove(&ended.context("a lane panicked")?); }
                 Some(ended) = lookups.next_ended() => ended?,
                 () = sleep_until(next_twin) => {}
+                Some(ended) = late.join_next() => ended.context("the late files' task panicked")??,
                 () = stop.cancelled() => {}
             }
         }
         while lanes.join_next().await.is_some() {}
-        late.await.context("the late files' task panicked")
+        while late.join_next().await.is_some() {}
+        Ok(())
     }
 
     /// Carries the messages of one work item, strictly in order of arrival; answers its name when it has no more work.
@@ -120,7 +123,8 @@ impl Pipeline {
                 Ok(Some(row)) if !stop.is_cancelled() => row,
                 Ok(_) => return lane,
                 Err(error) => {
-                    error!(%lane, error = format!("{error:#}"), "the lane stops: its messages could not be read");
+                    error!(%lane, error = format!("{error:#}"), "the lane waits: its messages could not be read");
+                    self.pause(self.pane.retry_max, &stop).await;
                     return lane;
                 }
             };
@@ -130,12 +134,16 @@ impl Pipeline {
                 Ok(Err(Pause::Stopping)) => return lane,
                 Err(error) => {
                     error!(%id, %lane, error = format!("{error:#}"), "a step failed; it is repeated");
-                    tokio::select! {
-                        () = tokio::time::sleep(self.pane.retry_min) => {}
-                        () = stop.cancelled() => {}
-                    }
+                    self.pause(self.pane.retry_min, &stop).await;
                 }
             }
+        }
+    }
+
+    async fn pause(&self, time: Duration, stop: &CancellationToken) {
+        tokio::select! {
+            () = sleep(time) => {}
+            () = stop.cancelled() => {}
         }
     }
 
@@ -181,12 +189,13 @@ impl Pipeline {
             self.inbox.recorded(row.seq, item, parts, files.to_vec(), Timestamp::now()).await?;
         }
         let deadline = Instant::now() + self.patience;
-        while self.inbox.record_progress(row.seq).await? == Progress::Next && !stop.is_cancelled() {
-            if *self.next_write.borrow() > Instant::now() {
-                break;
-            }
-            if timeout_at(deadline, changes.changed()).await.is_err() {
-                break;
+        while self.inbox.record_progress(row.seq).await? == Progress::Next
+            && *self.next_write.borrow() <= Instant::now()
+        {
+            tokio::select! {
+                changed = changes.changed() => changed.context("the inbox has stopped")?,
+                () = sleep_until(deadline) => break,
+                () = stop.cancelled() => break,
             }
         }
         Ok(())
