@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -22,6 +23,12 @@ const SPACE: Duration = Duration::from_secs(1);
 
 /// Longest wait after failures that say nothing about when to come back.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// Longest wait for a limit that comes again and again.
+const LONGEST_LIMIT: Duration = Duration::from_secs(3_600);
+
+/// Shortest wait for a person to mend the token.
+const ATTENTION: Duration = Duration::from_secs(30);
 
 /// How far clocks may differ when the ticket is read back.
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(5);
@@ -60,30 +67,32 @@ impl Ledger {
         while !stop.is_cancelled() {
             changes.mark_unchanged();
             let (due, next) = self.inbox.records_due(Timestamp::now()).await?;
-            if let Some(waiting) = due {
-                let next_write = *self.next_write.borrow();
-                tokio::select! {
-                    () = sleep_until(next_write) => self.write(waiting).await?,
+            let next_write = *self.next_write.borrow();
+            match due {
+                Some(waiting) if next_write <= Instant::now() => self.write(waiting).await?,
+                // Read again afterwards: a limit may hold for an hour, and the operator may drop what waits.
+                Some(_) => tokio::select! {
+                    () = sleep_until(next_write) => {}
                     () = stop.cancelled() => {}
-                }
-                continue;
-            }
-            tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return Ok(()) },
-                () = until(next) => {}
-                () = stop.cancelled() => {}
+                },
+                None => tokio::select! {
+                    changed = changes.changed() => changed.context("the inbox has stopped")?,
+                    () = until(next) => {}
+                    () = stop.cancelled() => {}
+                },
             }
         }
         Ok(())
     }
 
     async fn write(&mut self, waiting: Waiting) -> anyhow::Result<()> {
-        let now = Timestamp::now();
         let (seq, part) = (waiting.seq, waiting.part);
-        match self.attempt(&waiting).await? {
+        let attempt = self.attempt(&waiting).await?;
+        let now = Timestamp::now();
+        match attempt {
             Attempt::Landed(link) => {
                 info!(id = %waiting.id, work_item = %waiting.work_item, part, "recorded");
-                self.inbox.record_landed(seq, part, link, Timestamp::now()).await
+                self.inbox.record_landed(seq, part, link, now).await
             }
             Attempt::Later(error) => {
                 let wait = self.wait_after(&error, waiting.tries);
@@ -127,18 +136,23 @@ impl Ledger {
         Ok(ours.map(|comment| comment.html_url))
     }
 
-    /// A limit holds every write; other trouble holds its own work item, longer each time.
+    /// A limit holds every write; other trouble holds its own work item.
     fn wait_after(&mut self, error: &ApiError, tries: u32) -> Duration {
-        let growing = Duration::from_secs(1 << tries.min(9)).min(LONGEST_WAIT);
-        match error {
-            ApiError::RateLimited(wait) => {
-                let wait = (*wait).saturating_mul(1 << tries.min(4)).min(Duration::from_secs(3_600));
-                self.next_write.send_replace(Instant::now() + wait);
-                wait
-            }
-            ApiError::Unauthorized | ApiError::NoToken => growing.max(Duration::from_secs(30)),
-            _ => growing,
+        let wait = wait_after(error, tries);
+        if matches!(error, ApiError::RateLimited(_)) {
+            self.next_write.send_replace(Instant::now() + wait);
         }
+        wait
+    }
+}
+
+/// How long a record waits after a failure: longer each time.
+fn wait_after(error: &ApiError, tries: u32) -> Duration {
+    let growing = Duration::from_secs(1 << tries.min(9)).min(LONGEST_WAIT);
+    match error {
+        ApiError::RateLimited(wait) => wait.saturating_mul(1 << tries.min(4)).min(LONGEST_LIMIT),
+        ApiError::Unauthorized | ApiError::NoToken => growing.max(ATTENTION),
+        ApiError::NotFound(_) | ApiError::Refused { .. } | ApiError::Transport(_) => growing,
     }
 }
 
@@ -155,5 +169,41 @@ async fn until(moment: Option<Timestamp>) {
     match moment {
         Some(moment) => sleep(Duration::try_from(moment.duration_since(Timestamp::now())).unwrap_or_default()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors() -> [(ApiError, bool); 6] {
+        [
+            (ApiError::NotFound("o/r#1".into()), true),
+            (ApiError::Refused { status: 410, message: "locked".into() }, true),
+            (ApiError::NoToken, false),
+            (ApiError::Unauthorized, false),
+            (ApiError::RateLimited(Duration::from_secs(60)), false),
+            (ApiError::Transport(anyhow::anyhow!("reset")), false),
+        ]
+    }
+
+    #[test]
+    fn only_what_github_will_never_take_is_given_up() {
+        for (error, never) in errors() {
+            let name = error.to_string();
+            assert_eq!(matches!(sorted(error), Attempt::Never(_)), never, "{name}");
+        }
+    }
+
+    #[test]
+    fn waits_grow_and_end_somewhere() {
+        let seconds = |error: &ApiError, tries| wait_after(error, tries).as_secs();
+        let table = errors().map(|(error, _)| [0, 1, 3, 9, u32::MAX].map(|tries| seconds(&error, tries)));
+        let [_, _, no_token, unauthorized, limited, transport] = table;
+        assert_eq!(transport, [1, 2, 8, 300, 300]);
+        assert_eq!(no_token, [30, 30, 30, 300, 300]);
+        assert_eq!(unauthorized, no_token);
+        assert_eq!(limited, [60, 120, 480, 960, 960]);
+        assert_eq!(seconds(&ApiError::RateLimited(Duration::from_secs(3_000)), 4), 3_600);
     }
 }
