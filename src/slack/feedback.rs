@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use anyhow::Context as _;
+use jiff::Timestamp;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -20,39 +21,41 @@ use crate::inbox::notices::{Due, Marking};
 /// How long a mark waits after trouble that says nothing about when to come back.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// How long a mark waits for a person to mend the app.
+const ATTENTION: Duration = Duration::from_secs(300);
+
+/// How long everything waits after such trouble, so that a Slack that is away is not asked once a message.
+const BREATH: Duration = Duration::from_secs(1);
+
 /// Shows what the store wants to be shown.
 #[derive(Debug)]
 pub struct Feedback {
     inbox: Inbox,
     api: Api,
     emoji: BTreeMap<Mark, String>,
+    marks_from: Timestamp,
+    notices_from: Timestamp,
 }
 
 impl Feedback {
     /// `emoji`: the reaction for each mark; a mark without one is not shown.
     pub fn new(inbox: Inbox, api: Api, emoji: BTreeMap<Mark, String>) -> Self {
-        Self { inbox, api, emoji }
+        let from = Timestamp::UNIX_EPOCH;
+        Self { inbox, api, emoji, marks_from: from, notices_from: from }
     }
 
     /// Works until told to stop.
-    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+    pub async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut changes = self.inbox.changes();
         while !stop.is_cancelled() {
             changes.mark_unchanged();
-            let now = Timestamp::now();
-            let (marking, next_mark) = self.inbox.marking(now).await?;
-            if let Some(marking) = &marking {
-                self.mark(marking).await?;
-            }
-            let (due, next_notice) = self.inbox.take_notice(now).await?;
-            if let Some(due) = &due {
-                self.say(due).await?;
-            }
-            if marking.is_some() || due.is_some() {
+            let (marked, next_mark) = self.next_mark().await?;
+            let (said, next_notice) = self.next_notice().await?;
+            if marked || said {
                 continue;
             }
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return Ok(()) },
+                changed = changes.changed() => changed.context("the inbox has stopped")?,
                 () = until(next_mark.into_iter().chain(next_notice).min()) => {}
                 () = stop.cancelled() => {}
             }
@@ -60,15 +63,38 @@ impl Feedback {
         Ok(())
     }
 
-    async fn mark(&self, marking: &Marking) -> anyhow::Result<()> {
-        match self.change(marking).await {
-            Ok(()) => self.inbox.marked(marking.seq, &marking.wanted).await,
+    /// Whether there was a message to mark, else when to look again. A limit holds the marks of every message: Slack
+    /// counts by method.
+    async fn next_mark(&mut self) -> anyhow::Result<(bool, Option<Timestamp>)> {
+        let now = Timestamp::now();
+        if now < self.marks_from {
+            return Ok((false, Some(self.marks_from)));
+        }
+        let (marking, next) = self.inbox.marking(now).await?;
+        let Some(marking) = marking else { return Ok((false, next)) };
+        match self.change(&marking).await {
+            Ok(()) => self.inbox.marked(marking.seq, &marking.wanted).await?,
             Err(error) => {
-                let until = again(&error);
+                let now = Timestamp::now();
+                let until = again(&error, now);
                 warn!(seq = marking.seq, %error, again = until.is_some(), "a mark could not be shown");
-                self.inbox.marks_postponed(marking.seq, until).await
+                self.marks_from = after(now, pause(&error));
+                self.inbox.marks_postponed(marking.seq, until).await?;
             }
         }
+        Ok((true, None))
+    }
+
+    /// As [`Self::next_mark`], for notices.
+    async fn next_notice(&mut self) -> anyhow::Result<(bool, Option<Timestamp>)> {
+        let now = Timestamp::now();
+        if now < self.notices_from {
+            return Ok((false, Some(self.notices_from)));
+        }
+        let (due, next) = self.inbox.take_notice(now).await?;
+        let Some(due) = due else { return Ok((false, next)) };
+        self.say(&due).await?;
+        Ok((true, None))
     }
 
     async fn change(&self, marking: &Marking) -> Result<(), ApiError> {
@@ -82,7 +108,7 @@ impl Feedback {
         Ok(())
     }
 
-    async fn say(&self, due: &Due) -> anyhow::Result<()> {
+    async fn say(&mut self, due: &Due) -> anyhow::Result<()> {
         let (Place::Slack(place), Person::Slack(user)) = (&due.place, &due.author) else {
             return self.inbox.notice_said(due.seq, due.key.clone()).await;
         };
@@ -92,7 +118,9 @@ impl Feedback {
                 self.inbox.notice_said(due.seq, due.key.clone()).await
             }
             Err(error) => {
-                let until = again(&error);
+                let now = Timestamp::now();
+                let until = again(&error, now);
+                self.notices_from = after(now, pause(&error));
                 warn!(seq = due.seq, about = %due.key, %error, again = until.is_some(), "a notice could not be told");
                 self.inbox.notice_postponed(due.seq, due.key.clone(), until).await
             }
@@ -101,19 +129,57 @@ impl Feedback {
 }
 
 /// When to try again; `None` when it is no use (the message is gone, the bot is not in the channel).
-fn again(error: &ApiError) -> Option<Timestamp> {
+fn again(error: &ApiError, now: Timestamp) -> Option<Timestamp> {
     let wait = match error {
         ApiError::Refused { .. } | ApiError::NoToken => return None,
         ApiError::RateLimited { retry_after } => *retry_after,
-        ApiError::NeedsAttention { .. } | ApiError::MissingScope { .. } => Duration::from_secs(300),
+        ApiError::NeedsAttention { .. } | ApiError::MissingScope { .. } => ATTENTION,
         ApiError::Transport(_) => AGAIN,
     };
-    Timestamp::now().checked_add(SignedDuration::try_from(wait).unwrap_or(SignedDuration::from_secs(300))).ok()
+    Some(after(now, wait))
+}
+
+/// How long this failure holds the other messages too.
+const fn pause(error: &ApiError) -> Duration {
+    match error {
+        ApiError::RateLimited { retry_after } => *retry_after,
+        ApiError::Transport(_) | ApiError::NeedsAttention { .. } | ApiError::MissingScope { .. } => BREATH,
+        ApiError::Refused { .. } | ApiError::NoToken => Duration::ZERO,
+    }
+}
+
+fn after(now: Timestamp, wait: Duration) -> Timestamp {
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 async fn until(moment: Option<Timestamp>) {
     match moment {
         Some(moment) => sleep(Duration::try_from(moment.duration_since(Timestamp::now())).unwrap_or_default()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_shown_later_is_tried_later_and_a_limit_holds_everybody() {
+        let limited = ApiError::RateLimited { retry_after: Duration::from_secs(7) };
+        let attention = ApiError::NeedsAttention { error: "invalid_auth".into() };
+        let scope = ApiError::MissingScope { needed: "reactions:write".into() };
+        let refused = ApiError::Refused { error: "message_not_found".into() };
+        let now = Timestamp::UNIX_EPOCH;
+        for (error, postponed, held) in [
+            (limited, Some(7), 7),
+            (ApiError::Transport(anyhow::anyhow!("reset")), Some(10), 1),
+            (attention, Some(300), 1),
+            (scope, Some(300), 1),
+            (refused, None, 0),
+            (ApiError::NoToken, None, 0),
+        ] {
+            assert_eq!(again(&error, now).map(Timestamp::as_second), postponed, "{error}");
+            assert_eq!(pause(&error).as_secs(), held, "{error}");
+        }
     }
 }
