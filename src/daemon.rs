@@ -17,6 +17,7 @@ use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info};
 
+use crate::clients::Clients;
 use crate::config::{Config, Reactions};
 use crate::core::envelope::EnvelopeKey;
 use crate::core::feedback::Mark;
@@ -24,60 +25,19 @@ use crate::core::grant::Grants;
 use crate::core::message::Person;
 use crate::fetch::{Directory, Fetcher};
 use crate::github::ledger::Ledger;
-use crate::inbox::messages::Arrival;
+use crate::inbox::messages::{Arrival, PRUNED_AT_ONCE};
 use crate::inbox::{Inbox, portable};
 use crate::layout::{Layout, Lock};
-use crate::net::Net;
 use crate::pipeline::{Downloads, Pipeline};
 use crate::slack::catch_up::CatchUp;
 use crate::slack::event::{Copy, Names, What};
 use crate::slack::feedback::Feedback;
 use crate::slack::socket::{Link, Socket};
 use crate::slack::{self, Workspace, workspace};
-use crate::tmux::{Profiles, Settings, Tmux};
-use crate::{github, probe};
+use crate::{clients, probe};
 
 /// What is under way when usher is told to stop has this long; the whole stop takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(8);
-
-/// How long a paste may take to be seen: 85 ms was the longest measured (agents-in-tmux 8).
-const SEE: Duration = Duration::from_secs(3);
-
-/// The connected parts that both the daemon and a single command use.
-#[derive(Debug)]
-pub struct Clients {
-    /// The HTTP client.
-    pub net: Net,
-    /// Slack's Web API.
-    pub slack: slack::api::Api,
-    /// GitHub's REST API.
-    pub github: github::api::Api,
-}
-
-impl Clients {
-    /// Clients with the configured credentials; nothing is connected yet.
-    pub fn new(config: &Config) -> anyhow::Result<Self> {
-        let net = Net::new()?;
-        let secrets = &config.secrets;
-        let slack = slack::api::Api::new(net.clone(), secrets.slack_bot.clone(), secrets.slack_app.clone());
-        let github =
-            github::api::Api::new(net.clone(), &config.github.host, secrets.github.clone(), config.github.limit_wait);
-        Ok(Self { net, slack, github })
-    }
-}
-
-/// The way to the panes, as configured.
-pub fn tmux(config: &Config) -> anyhow::Result<Tmux> {
-    Ok(Tmux::new(Settings {
-        timeout: config.pane.timeout,
-        mode_wait: config.pane.mode_wait,
-        evidence: config.pane.evidence,
-        see: SEE,
-        agent_home: config.pane.agent_home.clone(),
-        claude_config_dir: config.pane.claude_config.clone(),
-        profiles: Profiles::built_in()?,
-    }))
-}
 
 /// Runs until SIGTERM or SIGINT, or until a part ends that should not.
 pub async fn run(config: Config) -> anyhow::Result<()> {
@@ -89,6 +49,9 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     Directory::sweep_all(&layout.attachments());
     let key = EnvelopeKey::new(layout.key()?);
     let (inbox, inbox_thread) = Inbox::open(&layout.database())?;
+    for id in inbox.set_aside_unreadable(started).await? {
+        error!(%id, "a stored message cannot be read: it is given up, see usher inbox list");
+    }
     portable::adopt(&inbox, &layout.portable()).await?;
     let clients = Clients::new(&config)?;
     let (tell_workspace, workspace) = watch::channel(None);
@@ -107,7 +70,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         github: clients.github.clone(),
         fetcher: Fetcher::new(clients.net.clone()),
         downloads: Downloads::default(),
-        tmux: tmux(&config)?,
+        tmux: clients::tmux(&config)?,
         next_write: ledger.next_write(),
         key,
         layout: layout.clone(),
@@ -143,7 +106,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         tasks.spawn(named("slack catch-up", catch_up.run(found)));
         tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
     }
-    let panes = tmux(&config)?;
+    let panes = clients::tmux(&config)?;
     let check = async {
         let measured = probe::measure(&config, &layout, &inbox, &clients, &panes, Some(link)).await;
         probe::log(&measured);
@@ -252,8 +215,8 @@ async fn prune(inbox: Inbox, stop: CancellationToken) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             _ = hourly.tick() => {
-                let forgotten = inbox.prune(Timestamp::now()).await?;
-                debug!(forgotten, "housekeeping");
+                while inbox.prune(Timestamp::now()).await? == PRUNED_AT_ONCE {}
+                debug!("housekeeping");
             }
             () = stop.cancelled() => return Ok(()),
         }

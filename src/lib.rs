@@ -9,11 +9,12 @@
 //! - [`slack`] and [`github`]: the two vendors, who do not know each other.
 //! - [`net`], [`fetch`], [`tmux`]: the hands: HTTP, downloads, panes.
 //! - [`config`], [`layout`], [`telemetry`], [`probe`]: what the operator sets, finds and reads.
-//! - [`daemon`] and [`cli`]: put everything together.
+//! - [`clients`], [`daemon`] and [`cli`]: put everything together.
 //!
 //! `docs/architecture.md` tells the same with the invariants and the reasons.
 
 pub mod cli;
+pub mod clients;
 pub mod config;
 pub mod core;
 pub mod daemon;

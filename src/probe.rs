@@ -6,18 +6,18 @@
 use std::fmt;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
+use crate::clients::Clients;
 use crate::config::Config;
 use crate::core::message::Person;
-use crate::core::session::Binding;
+use crate::core::session::Session;
 use crate::core::work_item::WorkItem;
-use crate::daemon::Clients;
 use crate::github::api::{ApiError as GitHubError, Repository};
 use crate::inbox::Inbox;
 use crate::layout::Layout;
@@ -28,6 +28,9 @@ use crate::tmux::{Hold, Sight, Tmux, Version};
 
 /// A check never takes longer.
 const LIMIT: Duration = Duration::from_secs(5);
+
+/// How many panes, or repositories, are asked at once.
+const AT_ONCE: usize = 16;
 
 /// Below this much free space, files are at risk.
 const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
@@ -173,8 +176,9 @@ async fn tmux_version(tmux: &Tmux) -> Answer<Version> {
 }
 
 async fn sessions(inbox: &Inbox, tmux: &Tmux) -> Vec<(WorkItem, String, Answer<String>)> {
-    let look = async |binding: Binding| {
-        let session = binding.session?;
+    let bindings = inbox.bindings().await.unwrap_or_default();
+    let bound = bindings.into_iter().filter_map(|binding| Some((binding.work_item, binding.session?)));
+    let look = async |(work_item, session): (WorkItem, Session)| {
         let answer = match timeout(LIMIT, tmux.look(&session)).await {
             Ok(Sight::Ready(command)) => Answer::Is(command),
             Ok(Sight::Held(hold @ Hold::Dead)) => Answer::Not(format!("{hold}: start the agent again")),
@@ -182,10 +186,14 @@ async fn sessions(inbox: &Inbox, tmux: &Tmux) -> Vec<(WorkItem, String, Answer<S
             Ok(Sight::Held(hold)) => Answer::Unknown(hold.to_string()),
             Err(_) => Answer::Unknown("tmux does not answer".to_owned()),
         };
-        Some((binding.work_item, session.pane.to_string(), answer))
+        (work_item, session.pane.to_string(), answer)
     };
-    let bindings = inbox.bindings().await.unwrap_or_default();
-    join_all(bindings.into_iter().map(look)).await.into_iter().flatten().collect()
+    side_by_side(bound, look).await
+}
+
+/// Each one asked, some at a time, the answers in the order of the questions.
+async fn side_by_side<Q, A>(questions: impl Iterator<Item = Q>, ask: impl AsyncFn(Q) -> A) -> Vec<A> {
+    stream::iter(questions).map(|question| ask(question)).buffered(AT_ONCE).collect().await
 }
 
 async fn slack(config: &Config, clients: &Clients, link: Option<watch::Receiver<Link>>) -> Option<SlackMeasured> {
@@ -232,8 +240,9 @@ async fn github(clients: &Clients) -> Answer<String> {
 }
 
 async fn repositories(config: &Config, clients: &Clients) -> Vec<(String, Answer<Repository>)> {
+    let names = config.github.repositories.iter().filter(|_| clients.github.has_token());
     let ask = async |name: &String| (name.clone(), of_github(timeout(LIMIT, clients.github.repository(name)).await));
-    join_all(config.github.repositories.iter().filter(|_| clients.github.has_token()).map(ask)).await
+    side_by_side(names, ask).await
 }
 
 fn of_github<T>(answer: Result<Result<T, GitHubError>, tokio::time::error::Elapsed>) -> Answer<T> {

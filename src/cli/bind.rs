@@ -9,10 +9,10 @@ use anyhow::bail;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Ended, Item, Json, ListenArgument, block_on, open_inbox, pane_id, print_as};
+use crate::clients;
 use crate::config::{Config, duration};
 use crate::core::session::{Binding, Conversation, PaneId, Session};
 use crate::core::work_item::WorkItem;
-use crate::daemon;
 use crate::inbox::bindings::Bind;
 use crate::inbox::{Inbox, portable};
 use crate::layout::Layout;
@@ -95,7 +95,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
 
 fn session(config: &Config, arguments: &Arguments, pane: &PaneId) -> anyhow::Result<Session> {
     let socket = arguments.socket.clone().unwrap_or_else(|| config.pane.socket.clone());
-    let tmux = daemon::tmux(config)?;
+    let tmux = clients::tmux(config)?;
     block_on(async { Ok(tmux.find(&socket, pane, arguments.agent.as_deref()).await?) })
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{Ended, Json, block_on, open_inbox, print_as};
+use crate::clients::{self, Clients};
 use crate::config::Config;
-use crate::daemon::{self, Clients};
-use crate::{probe, telemetry};
+use crate::{daemon, probe, telemetry};
 
 /// Blocking work (a file being synced) has this long after everything else has stopped.
 const LAST_GRACE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(super) fn probe(config: &Config, json: Json) -> anyhow::Result<Ended> {
     let (layout, inbox) = open_inbox(config)?;
     let lines = block_on(async {
         let clients = Clients::new(config)?;
-        let measured = probe::measure(config, &layout, &inbox, &clients, &daemon::tmux(config)?, None).await;
+        let measured = probe::measure(config, &layout, &inbox, &clients, &clients::tmux(config)?, None).await;
         Ok(probe::lines(&measured))
     })?;
     print_as(json, &lines, |lines| lines.iter().map(|line| format!("{line}\n")).collect())?;

@@ -5,9 +5,9 @@
 use serde::Serialize;
 
 use super::{Ended, Json, block_on, open_inbox, print_as};
+use crate::clients;
 use crate::config::Config;
 use crate::core::session::Binding;
-use crate::daemon;
 use crate::inbox::operator::Counts;
 use crate::layout::{Lock, NotTaken};
 use crate::tmux::{Sight, Tmux};
@@ -23,7 +23,7 @@ struct Seen {
 pub(super) fn sessions(config: &Config, json: Json) -> anyhow::Result<Ended> {
     let (_layout, inbox) = open_inbox(config)?;
     let bindings = inbox.bindings().wait()?;
-    let tmux = daemon::tmux(config)?;
+    let tmux = clients::tmux(config)?;
     let seen: Vec<Seen> = block_on(async {
         let mut seen = Vec::new();
         for binding in bindings {
