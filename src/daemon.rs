@@ -87,8 +87,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     // Without its token a part would only fail again and again: the probe says what is missing.
     if config.slack.enabled && config.secrets.slack_bot.is_some() {
         let (api, asking) = (clients.slack.clone(), stop.clone());
-        let identify = async move { Ok(workspace::identify(api, tell_workspace, asking).await) };
-        tasks.spawn(named("slack workspace", identify));
+        tasks.spawn(named("slack workspace", unfailing(workspace::identify(api, tell_workspace, asking))));
     }
     if config.slack.enabled && config.secrets.slack_app.is_some() {
         let store = store(inbox.clone(), grants(&config), names(&config), workspace.clone(), config.slack.twin_wait);
@@ -104,7 +103,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
             every: config.slack.catch_up,
         };
         tasks.spawn(named("slack catch-up", catch_up.run(found)));
-        tasks.spawn(named("slack socket", async move { Ok(socket.run(store, tell_link, listening).await) }));
+        tasks.spawn(named("slack socket", unfailing(socket.run(store, tell_link, listening))));
     }
     let panes = clients::tmux(&config)?;
     let check = async {
@@ -176,6 +175,12 @@ async fn named(
     work: impl Future<Output = anyhow::Result<()>>,
 ) -> (&'static str, anyhow::Result<()>) {
     (part, work.await)
+}
+
+/// A part that deals with every trouble itself.
+async fn unfailing(work: impl Future<Output = ()>) -> anyhow::Result<()> {
+    work.await;
+    Ok(())
 }
 
 /// What becomes of an envelope: stored, and the future resolves when it is durable. Runs in the order of the frames.

@@ -46,9 +46,9 @@ pub(super) struct Arguments {
 }
 
 /// Binds a work item to a pane, to a conversation, or to both.
-pub(super) fn bind(config: &Config, arguments: Arguments) -> anyhow::Result<Ended> {
-    let conversation = arguments.slack.as_deref().map(|text| conversation(text, &arguments)).transpose()?;
-    let session = arguments.pane.as_ref().map(|pane| session(config, &arguments, pane)).transpose()?;
+pub(super) fn bind(config: &Config, arguments: &Arguments) -> anyhow::Result<Ended> {
+    let conversation = arguments.slack.as_deref().map(|text| conversation(text, arguments)).transpose()?;
+    let session = arguments.pane.as_ref().map(|pane| session(config, arguments, pane)).transpose()?;
     let (layout, inbox) = open_inbox(config)?;
     let item = &arguments.work_item;
     match inbox.bind(item, session, conversation).wait()? {

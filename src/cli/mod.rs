@@ -149,7 +149,7 @@ fn with_config(verb: Verb, config: Config) -> anyhow::Result<Ended> {
     match verb {
         Verb::Run => run::daemon(config),
         Verb::Probe(json) => run::probe(&config, json),
-        Verb::Bind(arguments) => bind::bind(&config, arguments),
+        Verb::Bind(arguments) => bind::bind(&config, &arguments),
         Verb::Unbind(item) => bind::unbind(&config, &item),
         Verb::Sessions(json) => show::sessions(&config, json),
         Verb::Inbox { verb, json } => inbox::answer(&config, verb.unwrap_or_default(), json),

@@ -219,12 +219,12 @@ mod tests {
             &[file("shot.png", saved()), note],
             Disclosure::Words,
         );
-        insta::assert_snapshot!(text, @"
+        insta::assert_snapshot!(text.replace('\u{200b}', "<U+200B>"), @"
         💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), by usher:
 
         > Look at this.
         > 
-        > fixes​ #3, @​octocat
+        > fixes<U+200B> #3, @<U+200B>octocat
 
         📎 shot.png (image/png, 1.2 MB) — https://ws.slack.com/files/U0DANA/F07ABC/shot.png
         📎 note.m4a (image/png, 1.2 MB) — https://ws.slack.com/files/U0DANA/F07ABC/shot.png (not fetched: the transfer failed)
