@@ -52,6 +52,29 @@ fn a_mention_that_stays_alone_is_read_again_and_brings_its_files() {
 }
 
 #[test]
+fn a_mention_that_comes_before_usher_asked_for_its_own_name_is_not_taken_for_talk() {
+    let story = Story::with_config("[slack]\nlisten = \"mentions\"");
+    let slow = || Fault::Slow(Duration::from_secs(3));
+    // The probe asks too.
+    story.world.slack.fail_next("auth.test", slow());
+    story.world.slack.fail_next("auth.test", slow());
+    let _daemon = story.world.daemon();
+    eventually("a socket", || if story.world.slack.sockets() == 1 { Ok(()) } else { Err(story.world.output()) });
+    let posted = mention(&story, &[Twin::Message]);
+    eventually("the first copy is looked at", || {
+        let output = story.world.output();
+        let looked_at = output.iter().any(|line| line.contains("refused") || line.contains("accepted"));
+        if looked_at && story.world.slack.acked(&posted.envelopes) { Ok(()) } else { Err(output) }
+    });
+    story.world.slack.send_event(&json!({
+        "type": "app_mention", "user": DANA, "text": format!("<@{BOT_USER}> see the squeak"), "ts": posted.ts,
+        "thread_ts": story.thread, "channel": ROOM, "event_ts": posted.ts,
+    }));
+    story.wait_done(&posted);
+    story.assert_once("see the squeak");
+}
+
+#[test]
 fn a_post_is_read_again_once_however_much_else_arrives() {
     let story = Story::begin();
     let _daemon = story.daemon();
