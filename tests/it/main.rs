@@ -15,5 +15,6 @@ mod probe;
 mod restart;
 mod socket;
 mod story;
+mod tidy;
 mod world;
 mod world_works;
