@@ -8,15 +8,15 @@ use std::time::Duration;
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::api::{Api, ApiError};
 use crate::core::envelope::{Envelope, EnvelopeKey};
 use crate::core::feedback;
-use crate::inbox::Inbox;
 use crate::inbox::records::Waiting;
+use crate::inbox::{Inbox, until};
 
 /// GitHub asks for a second between writes (platform-facts G); a lone write goes at once.
 const SPACE: Duration = Duration::from_secs(1);
@@ -162,13 +162,6 @@ fn sorted(error: ApiError) -> Attempt {
         ApiError::NoToken | ApiError::Unauthorized | ApiError::RateLimited(_) | ApiError::Transport(_) => {
             Attempt::Later(error)
         }
-    }
-}
-
-async fn until(moment: Option<Timestamp>) {
-    match moment {
-        Some(moment) => sleep(Duration::try_from(moment.duration_since(Timestamp::now())).unwrap_or_default()).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -25,8 +25,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
+use tokio::time::sleep;
 use tracing::error;
 
 pub use messages::{Paste, Put, Row, Stage, Verdict};
@@ -186,6 +188,14 @@ impl<T: Send + 'static> IntoFuture for Pending<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.receiver.await.context("the inbox has stopped")? })
+    }
+}
+
+/// Waits for the moment that a reading named as the next one with work; for ever when it named none.
+pub async fn until(moment: Option<Timestamp>) {
+    match moment {
+        Some(moment) => sleep(Duration::try_from(moment.duration_since(Timestamp::now())).unwrap_or_default()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::api::{Api, ApiError, escape};
 use crate::core::feedback::Mark;
 use crate::core::message::{Person, Place};
-use crate::inbox::Inbox;
 use crate::inbox::notices::{Due, Marking};
+use crate::inbox::{Inbox, until};
 
 /// How long a mark waits after trouble that says nothing about when to come back.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -150,13 +149,6 @@ const fn pause(error: &ApiError) -> Duration {
 
 fn after(now: Timestamp, wait: Duration) -> Timestamp {
     now.checked_add(wait).unwrap_or(Timestamp::MAX)
-}
-
-async fn until(moment: Option<Timestamp>) {
-    match moment {
-        Some(moment) => sleep(Duration::try_from(moment.duration_since(Timestamp::now())).unwrap_or_default()).await,
-        None => std::future::pending().await,
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,8 @@
 //! What was said while usher was away arrives, late, once and in order.
 
 use crate::main_job::{USHER, png};
-use crate::world::{Agent, DANA, Daemon, Fault, FileSpec, ITEM, ROOM, SAM, World, eventually};
-
-/// A world in which Dana's thread is bound, and its agent.
-fn bound(world: &World) -> (Agent, Daemon, String) {
-    let agent = world.claude();
-    let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
-    let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");
-    let bound = world.cli(&["bind", ITEM, "--pane", &agent.pane, "--slack", &world.slack.permalink(ROOM, &thread)]);
-    assert!(bound.status.success(), "{}", String::from_utf8_lossy(&bound.stderr));
-    (agent, daemon, thread)
-}
+use crate::story::Story;
+use crate::world::{Agent, DANA, Fault, FileSpec, ITEM, ROOM, SAM, World, eventually};
 
 fn arrived(agent: &Agent, count: usize) -> Vec<String> {
     eventually("the messages arrive", || {
@@ -21,56 +11,61 @@ fn arrived(agent: &Agent, count: usize) -> Vec<String> {
     })
 }
 
+impl Story {
+    /// Somebody says something in the thread, and its event never comes.
+    fn unheard(&self, user: &str, words: &str) {
+        self.world.slack.earlier(ROOM, Some(&self.thread), user, words);
+    }
+}
+
 #[test]
 fn what_was_said_while_usher_was_away_arrives_once_in_order_with_its_files() {
     // Field report T9: messages sent while the daemon was down never arrived.
-    let world = World::new(USHER);
-    let (agent, daemon, thread) = bound(&world);
-    world.slack.post(ROOM, Some(&thread), DANA, "before", &[]);
-    arrived(&agent, 1);
+    let story = Story::begin();
+    let daemon = story.daemon();
+    story.say("before");
+    arrived(&story.agent, 1);
     daemon.kill9();
-    world.slack.earlier(ROOM, Some(&thread), DANA, "first");
-    world.slack.earlier(ROOM, Some(&thread), SAM, "a stranger's");
-    let shot = world.slack.add_file(FileSpec::new("shot.png", "image/png", png()));
-    world.slack.post(ROOM, Some(&thread), DANA, "second", &[shot]);
+    story.unheard(DANA, "first");
+    story.unheard(SAM, "a stranger's");
+    let shot = story.world.slack.add_file(FileSpec::new("shot.png", "image/png", png()));
+    story.say_with("second", &[shot]);
 
-    let daemon = world.daemon();
-    let submitted = arrived(&agent, 3);
+    let daemon = story.daemon();
+    let submitted = arrived(&story.agent, 3);
     assert_eq!(submitted.len(), 3, "{submitted:?}");
     assert!(submitted[1].contains("first"), "{submitted:?}");
     assert!(submitted[2].contains("second") && submitted[2].contains("shot.png"), "{submitted:?}");
-    eventually("the tickets are told", || world.github.comments(ITEM).len() == 3);
+    eventually("the ticket has all three", || story.world.github.comments(ITEM).len() == 3);
     daemon.wait_line("caught up");
 }
 
 #[test]
 fn a_limit_is_waited_out_page_by_page_and_live_messages_do_not_wait() {
     // Field report T10: history calls are throttled for some apps.
-    let world = World::new(USHER);
-    let (agent, daemon, thread) = bound(&world);
-    daemon.kill9();
-    world.slack.earlier(ROOM, Some(&thread), DANA, "while you were away");
-    world.slack.fail_next("conversations.replies", Fault::RateLimited(3));
-    let daemon = world.daemon();
+    let story = Story::begin();
+    story.unheard(DANA, "while you were away");
+    story.world.slack.fail_next("conversations.replies", Fault::RateLimited(3));
+    let daemon = story.daemon();
     daemon.wait_line("catching up waits for Slack's limit");
-    world.slack.post(ROOM, Some(&thread), DANA, "live", &[]);
-    let submitted = arrived(&agent, 2);
+    story.say("live");
+    let submitted = arrived(&story.agent, 2);
     assert!(submitted[0].contains("live"), "{submitted:?}");
     assert!(submitted[1].contains("while you were away"), "{submitted:?}");
 }
 
 #[test]
 fn a_reconnect_catches_up_and_what_was_live_is_not_repeated() {
-    let world = World::new(USHER);
-    let (agent, _daemon, thread) = bound(&world);
-    world.slack.post(ROOM, Some(&thread), DANA, "live", &[]);
-    arrived(&agent, 1);
-    world.slack.earlier(ROOM, Some(&thread), DANA, "its event was lost");
-    world.slack.abort_tcp();
-    let submitted = arrived(&agent, 2);
+    let story = Story::begin();
+    let _daemon = story.daemon();
+    story.say("live");
+    arrived(&story.agent, 1);
+    story.unheard(DANA, "its event was lost");
+    story.world.slack.abort_tcp();
+    let submitted = arrived(&story.agent, 2);
     assert!(submitted[1].contains("its event was lost"), "{submitted:?}");
-    world.slack.post(ROOM, Some(&thread), DANA, "and on", &[]);
-    assert_eq!(arrived(&agent, 3).len(), 3);
+    story.say("and on");
+    assert_eq!(arrived(&story.agent, 3).len(), 3);
 }
 
 #[test]
