@@ -390,9 +390,9 @@ fn a_database_of_a_newer_usher_is_refused_and_left_alone() {
         let refused = world.cli(&[verb]);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(1), "{said}");
-        let sentence =
-            "the database has version 99, this usher knows 1: it was written by a newer usher, so start that one";
-        assert!(said.contains(sentence), "{said}");
+        for part in ["the database has version 99", "it was written by a newer usher, so start that one"] {
+            assert!(said.contains(part), "{said}");
+        }
     }
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert_eq!(world.proxy.asked(), Vec::<String>::new());
