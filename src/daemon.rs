@@ -28,7 +28,7 @@ use crate::github::ledger::Ledger;
 use crate::inbox::messages::{Arrival, PRUNED_AT_ONCE};
 use crate::inbox::{Inbox, portable};
 use crate::layout::{Layout, Lock};
-use crate::pipeline::{Downloads, Pipeline};
+use crate::pipeline::{Downloads, Nudges, Pipeline};
 use crate::slack::catch_up::CatchUp;
 use crate::slack::event::{Copy, Names, What};
 use crate::slack::feedback::Feedback;
@@ -76,6 +76,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         layout: layout.clone(),
         limits: config.attachments.clone(),
         patience: config.ledger.patience,
+        nudges: Nudges::default(),
         pane: config.pane.clone(),
     });
     let mut tasks = JoinSet::new();

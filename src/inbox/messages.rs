@@ -13,7 +13,7 @@ use super::{Inbox, Need, Pending, Ring, from_json, notices, records, to_json};
 use crate::core::attachment::Attachment;
 use crate::core::feedback::{Fate, Mark, Notice, marks};
 use crate::core::message::{Message, MessageId};
-use crate::core::session::Conversation;
+use crate::core::session::{Conversation, Session};
 use crate::core::work_item::WorkItem;
 
 /// How far a message is. Each stage is committed before the next begins.
@@ -188,6 +188,8 @@ pub struct Row {
     pub held: String,
     /// When it arrived.
     pub arrived_at: Timestamp,
+    /// The pane that it was, or may have been, typed into.
+    pub typed_into: Option<Session>,
 }
 
 /// How many messages are forgotten in one commit, which everything else waits for.
@@ -196,7 +198,7 @@ pub const PRUNED_AT_ONCE: usize = 500;
 impl Inbox {
     /// Stores a copy durably. Enqueued at once, in the caller's order.
     pub fn put(&self, arrival: Arrival) -> Pending<Put> {
-        self.news_from(move |db| put(db, &arrival))
+        self.enqueue(Need::Durable, Ring::Changes, move |db| put(db, &arrival))
     }
 
     /// Stores what a second look at the platform found, and stops waiting for the twin.
@@ -374,14 +376,16 @@ impl Inbox {
     }
 
     /// About to type: survives a power cut, because typing cannot be taken back. Answers `false`, and nothing may be
-    /// typed, when the operator dropped the message meanwhile.
-    pub fn pasting(&self, seq: i64, nonce: String, now: Timestamp) -> Pending<bool> {
+    /// typed, when the operator dropped the message meanwhile. `into`: the pane, because the work item may be bound to
+    /// another one by the time an interrupted paste is looked at again.
+    pub fn pasting(&self, seq: i64, nonce: String, into: Session, now: Timestamp) -> Pending<bool> {
         self.enqueue(Need::Durable, Ring::Changes, move |db| {
             let still = db
                 .prepare_cached(
-                    "UPDATE message SET paste = 'pasting', nonce = ?2, held = '', changed_at = ?3, marks = ?4 WHERE seq = ?1 AND stage = 'recorded'",
+                    "UPDATE message SET paste = 'pasting', nonce = ?2, typed_into = ?5, held = '', changed_at = ?3, marks = ?4
+                     WHERE seq = ?1 AND stage = 'recorded'",
                 )?
-                .execute(params![seq, nonce, now.as_millisecond(), names(Fate::UnderWay)])?;
+                .execute(params![seq, nonce, now.as_millisecond(), names(Fate::UnderWay), to_json(&into)?])?;
             if still == 1 {
                 notices::withdraw_held(db, seq)?;
             }
@@ -550,7 +554,8 @@ fn newcomers(db: &Connection) -> rusqlite::Result<Vec<Newcomer>> {
     found.collect()
 }
 
-const SELECT_ROW: &str = "SELECT seq, body, lane, stage, attachments, nonce, paste, held, arrived_at, id FROM message";
+const SELECT_ROW: &str =
+    "SELECT seq, body, lane, stage, attachments, nonce, paste, held, arrived_at, id, typed_into FROM message";
 
 fn message(row: &rusqlite::Row<'_>) -> rusqlite::Result<Message> {
     from_json(1, row.get_ref(1)?.as_str()?)
@@ -569,6 +574,7 @@ fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         paste: Paste::of_name(row.get_ref(6)?.as_str()?),
         held: row.get(7)?,
         arrived_at: moment(row.get(8)?).unwrap_or_default(),
+        typed_into: from_json(10, row.get_ref(10)?.as_str()?)?,
     })
 }
 

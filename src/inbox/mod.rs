@@ -107,7 +107,7 @@ impl Inbox {
         self.changes.clone()
     }
 
-    /// Rings when something came in: a message, a binding, an operator's word. Not when usher itself goes on.
+    /// Rings when somebody outside the daemon changed something: a binding, an operator's word.
     pub fn news(&self) -> watch::Receiver<u64> {
         self.news.clone()
     }

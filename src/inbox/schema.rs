@@ -6,8 +6,11 @@ use anyhow::{Context as _, bail};
 use rusqlite::Connection;
 
 /// Each entry takes the database one version further; entries are never changed once released.
-pub(super) const MIGRATIONS: &[&str] =
-    &[FIRST, "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;"];
+pub(super) const MIGRATIONS: &[&str] = &[
+    FIRST,
+    "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE message ADD COLUMN typed_into TEXT NOT NULL DEFAULT 'null';", // the pane of the paste, as JSON
+];
 
 const FIRST: &str = r"
 CREATE TABLE message (

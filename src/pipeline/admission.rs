@@ -96,7 +96,9 @@ impl Pipeline {
             Verdict::Allowed(allowed) => {
                 info!(%id, work_item = %allowed.work_item(), act = %allowed.act(), "admitted");
                 let permalink = self.permalink(&allowed);
-                self.inbox.admit(newcomer.seq, allowed.work_item().clone(), permalink, now).await
+                self.inbox.admit(newcomer.seq, allowed.work_item().clone(), permalink, now).await?;
+                self.nudges.of(allowed.work_item()).notify_one();
+                Ok(())
             }
             Verdict::Refused(refusal) => {
                 info!(%id, reason = refusal.code(), "refused");

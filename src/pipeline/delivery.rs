@@ -3,12 +3,13 @@
 //! Owns what is written around the one step that cannot be taken back: `pasting` durably before it, `pasted` and
 //! `submitted` after. It must not know what a pane looks like; `tmux` says whether it may be typed into.
 
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -113,8 +114,9 @@ struct Delivery<'a> {
 impl Delivery<'_> {
     /// What an interrupted delivery left behind decides how it goes on; what is unknown is never typed again.
     async fn resume(&self) -> anyhow::Result<Step> {
-        let Some(session) = self.pipeline.inbox.session(&self.row.work_item).await? else {
-            return Ok(unsure("usher was interrupted while typing, and the pane is no longer bound"));
+        // The pane that was typed into, whichever is bound now.
+        let Some(session) = self.row.typed_into.clone() else {
+            return Ok(unsure("usher was interrupted while typing, and the pane is not known"));
         };
         let lines = tmux::line_feeds(&self.text(&session));
         let since = UNIX_EPOCH + Duration::try_from(self.row.arrived_at.as_duration()).unwrap_or_default();
@@ -138,7 +140,7 @@ impl Delivery<'_> {
             Ok(clear) => clear,
             Err(hold) => return Ok(Step::Held(Cause::of(&hold), Box::new(Step::Paste))),
         };
-        if !self.pipeline.inbox.pasting(self.row.seq, self.nonce.as_str().to_owned(), Timestamp::now()).await? {
+        if !self.pasting(&session).await? {
             return Ok(Step::Dropped);
         }
         waits.ended();
@@ -153,6 +155,11 @@ impl Delivery<'_> {
             }
             tmux::Paste::Unseen(why) => Ok(unsure(why)),
         }
+    }
+
+    async fn pasting(&self, session: &Session) -> anyhow::Result<bool> {
+        let nonce = self.nonce.as_str().to_owned();
+        self.pipeline.inbox.pasting(self.row.seq, nonce, session.clone(), Timestamp::now()).await
     }
 
     async fn submit(&self, pasted: Pasted) -> anyhow::Result<Step> {
@@ -205,6 +212,7 @@ struct Waits<'a> {
     row: &'a Row,
     stop: &'a CancellationToken,
     news: watch::Receiver<u64>,
+    nudge: Arc<Notify>,
     schedule: backon::ExponentialBackoff,
     longest: Duration,
     told: String,
@@ -220,7 +228,8 @@ impl<'a> Waits<'a> {
         let longest = schedule.next().unwrap_or(pipeline.pane.retry_max);
         let mut news = pipeline.inbox.news();
         news.mark_unchanged();
-        Self { pipeline, row, stop, news, schedule, longest, told: row.held.clone() }
+        let nudge = pipeline.nudges.of(&row.work_item);
+        Self { pipeline, row, stop, news, nudge, schedule, longest, told: row.held.clone() }
     }
 
     /// The store knows of no cause any more: the next one is a new one, even the same.
@@ -237,7 +246,7 @@ impl<'a> Waits<'a> {
             self.told.clone_from(&cause.code);
         }
         let news = tokio::select! {
-            news = news_within(&mut self.news, self.longest) => news,
+            news = news_within(&mut self.news, &self.nudge, self.longest) => news,
             () = self.stop.cancelled() => return Ok(Err(Pause::Stopping)),
         };
         // Only a wait that ran out says that the cause lasts: a burst of news must not put the next look off.
@@ -248,8 +257,14 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// Whether there was news within that time.
-async fn news_within(news: &mut watch::Receiver<u64>, longest: Duration) -> bool {
+/// Whether there was news within that time: from outside, or a further message in the lane.
+async fn news_within(news: &mut watch::Receiver<u64>, nudge: &Notify, longest: Duration) -> bool {
     sleep(LEAST_BETWEEN_LOOKS.min(longest)).await;
-    timeout(longest.saturating_sub(LEAST_BETWEEN_LOOKS), news.changed()).await.is_ok()
+    let any = async {
+        tokio::select! {
+            _ = news.changed() => {}
+            () = nudge.notified() => {}
+        }
+    };
+    timeout(longest.saturating_sub(LEAST_BETWEEN_LOOKS), any).await.is_ok()
 }

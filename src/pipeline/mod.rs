@@ -7,13 +7,13 @@ mod admission;
 mod delivery;
 mod files;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -73,8 +73,21 @@ pub struct Pipeline {
     pub limits: config::Attachments,
     /// How long the delivery waits for the record.
     pub patience: Duration,
+    /// Rings a lane when a message enters it.
+    pub nudges: Nudges,
     /// How often a held pane is looked at.
     pub pane: config::Pane,
+}
+
+/// A bell for each lane that was ever held or entered: a new message makes its own held pane be looked at, and no other.
+#[derive(Debug, Default)]
+pub struct Nudges(Mutex<HashMap<WorkItem, Arc<Notify>>>);
+
+impl Nudges {
+    fn of(&self, lane: &WorkItem) -> Arc<Notify> {
+        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(bells.entry(lane.clone()).or_default())
+    }
 }
 
 /// Why a lane stops before its message ended.

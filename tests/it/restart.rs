@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::main_job::{USHER, png};
 use crate::story::Story;
-use crate::world::{Agent, Behaviour, DANA, Fault, FileSpec, Posted, ROOM, Twin, World, eventually};
+use crate::world::{Agent, Behaviour, DANA, Fault, FileSpec, ITEM, Posted, ROOM, Twin, World, eventually};
 
 const WORDS: &str = "mind the gap";
 
@@ -188,6 +188,23 @@ fn killed_between_the_paste_and_the_submit() {
     let _daemon = story.daemon();
     story.world.tmux.run(&["send-keys", "-t", &story.agent.pane, "BSpace"]);
     assert_carried_once(&story, &posted);
+}
+
+/// What was typed into one pane is looked for in that pane, though another one is bound by now.
+#[test]
+fn killed_between_the_paste_and_the_submit_and_bound_to_another_pane() {
+    let story = Story::begin();
+    let daemon = story.daemon();
+    story.agent.control(&json!({"typed_behind": "x"}));
+    let posted = story.say(WORDS);
+    wait_stage(&story, &posted, "recorded", "pasted");
+    daemon.kill9();
+    let other = story.world.claude();
+    story.bind(ITEM, &other, &story.thread);
+    let _daemon = story.daemon();
+    story.world.tmux.run(&["send-keys", "-t", &story.agent.pane, "BSpace"]);
+    assert_carried_once(&story, &posted);
+    assert!(!String::from_utf8_lossy(&other.raw()).contains(WORDS));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{Inbox, Put, Row, Stage, Verdict};
 use crate::core::attachment::{Attachment, AttachmentRef, Kind, Outcome, Reason, Source, Transcript, Whereabouts};
 use crate::core::feedback::{Mark, Notice};
 use crate::core::message::{ConversationKind, Message, MessageId, Person, Place, SlackPlace};
-use crate::core::session::Conversation;
+use crate::core::session::{Conversation, Session};
 use crate::core::work_item::WorkItem;
 
 /// A database of its own, and what the tests do with it most.
@@ -114,6 +114,12 @@ impl Store {
 fn room(channel: &str) -> Conversation {
     let beginning = Timestamp::UNIX_EPOCH;
     Conversation { channel: channel.into(), thread: None, listen: None, since: beginning, read_to: beginning }
+}
+
+/// The pane that messages are typed into.
+fn pane() -> Session {
+    let pane = "%3".parse().unwrap();
+    Session { socket: "/s".into(), server_pid: 7, server_started: 70, pane, agent: "claude".into() }
 }
 
 fn lane(number: u64) -> WorkItem {

@@ -15,7 +15,7 @@ fn marks_follow_the_message_and_are_shown_again_only_when_they_change() {
     show(&[Mark::Received]);
     store.inbox.hold(seq, "typing".into(), Some(notice("held:typing")), at(4)).wait().unwrap();
     show(&[Mark::Received, Mark::Waiting]);
-    assert!(store.inbox.pasting(seq, "7f3a9c2e".into(), at(5)).wait().unwrap());
+    assert!(store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(5)).wait().unwrap());
     show(&[Mark::Received]);
     store.delivered(seq, Verdict::Submitted);
     assert_eq!(store.wanted(), None, "without its record the message is not done");
@@ -65,7 +65,7 @@ fn a_hold_that_ended_soon_is_not_told() {
     let store = Store::new();
     let seq = store.recorded("1.1", &lane(1));
     store.inbox.hold(seq, "typing".into(), Some(notice("held:typing")), at(10)).wait().unwrap();
-    store.inbox.pasting(seq, "7f3a9c2e".into(), at(12)).wait().unwrap();
+    store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(12)).wait().unwrap();
     assert!(store.said(at(99)).is_empty());
 }
 

@@ -21,7 +21,7 @@ fn a_dropped_message_is_neither_fetched_nor_recorded_nor_typed_nor_marked_as_wai
     store.inbox.fetched(seq, Vec::new(), vec![late], Some(notice("files")), at(7)).wait().unwrap();
     store.record(seq, &lane(1), 1);
     store.inbox.hold(seq, "typing".into(), Some(notice("held:typing")), at(7)).wait().unwrap();
-    assert!(!store.inbox.pasting(seq, "7f3a9c2e".into(), at(7)).wait().unwrap());
+    assert!(!store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(7)).wait().unwrap());
     store.delivered(seq, Verdict::Submitted);
     assert_eq!(store.stage(seq), "dropped");
     assert!(!store.inbox.is_open(seq).wait().unwrap());
@@ -57,7 +57,7 @@ fn a_retry_never_skips_the_record_of_a_message_that_was_dropped_after_its_files_
 fn what_is_being_typed_cannot_be_dropped_but_what_is_stuck_in_the_composer_can() {
     let store = Store::new();
     let seq = store.recorded("1.1", &lane(1));
-    store.inbox.pasting(seq, "7f3a9c2e".into(), at(4)).wait().unwrap();
+    store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(4)).wait().unwrap();
     assert!(!drop_it(&store, seq));
     store.inbox.pasted(seq, Paste::Pasted, at(4)).wait().unwrap();
     store.inbox.hold(seq, "dialog".into(), None, at(5)).wait().unwrap();
@@ -71,7 +71,7 @@ fn what_is_being_typed_cannot_be_dropped_but_what_is_stuck_in_the_composer_can()
 fn an_unsure_delivery_is_typed_anew_with_a_nonce_of_its_own_and_no_second_record() {
     let store = Store::new();
     let seq = store.recorded("1.1", &lane(1));
-    store.inbox.pasting(seq, "7f3a9c2e".into(), at(4)).wait().unwrap();
+    store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(4)).wait().unwrap();
     store.landed(seq);
     store.delivered(seq, Verdict::Unsure);
     assert_eq!(retry(&store, seq), Retry::Delivery);

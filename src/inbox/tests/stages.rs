@@ -92,7 +92,7 @@ fn a_late_file_becomes_a_message_of_its_own_behind_those_that_came_meanwhile() {
 fn the_steps_of_the_paste_are_kept_for_the_next_start() {
     let store = Store::new();
     let seq = store.recorded("1.1", &lane(1));
-    assert!(store.inbox.pasting(seq, "7f3a9c2e".into(), at(4)).wait().unwrap());
+    assert!(store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(4)).wait().unwrap());
     let row = || {
         let row = store.first(&lane(1)).unwrap();
         (row.paste, row.nonce)

@@ -74,7 +74,7 @@ async fn every_step_that_changes_marks_rings_for_those_who_show_them() {
     rang().await;
     store.inbox.hold(seq, "typing".into(), None, at(3)).await.unwrap();
     rang().await;
-    assert!(store.inbox.pasting(seq, "7f3a9c2e".into(), at(4)).await.unwrap());
+    assert!(store.inbox.pasting(seq, "7f3a9c2e".into(), pane(), at(4)).await.unwrap());
     rang().await;
     store.inbox.delivered(seq, Verdict::Submitted, "seen".into(), None, at(5)).await.unwrap();
     rang().await;
