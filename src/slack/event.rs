@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::file::read_files;
-use super::loose::{field, flag, id, items, text, words};
 use super::mrkdwn::{Reader, as_mrkdwn, mentions, unaddressed};
 use crate::core::attachment::AttachmentRef;
+use crate::core::loose::{field, flag, id, items, text, words};
 use crate::core::message::{ConversationKind, Message, MessageId, Person, Place, SlackPlace};
 
 pub use super::mrkdwn::Names;
@@ -238,6 +238,7 @@ fn message(post: &Value, copy: Copy, place: PostedIn<'_>, reader: Reader<'_>) ->
         permalink: None,
         sent_at,
         late: false,
+        github: None,
         supplement: None,
     })
 }

@@ -7,8 +7,8 @@
 use serde_json::Value;
 use url::Url;
 
-use super::loose::{count, field, flag, items, text, words};
 use crate::core::attachment::{AttachmentRef, Kind, Reason, Source, Transcript, Whereabouts};
+use crate::core::loose::{count, field, flag, items, text, words};
 
 /// Modes of objects whose body is HTML, or text that Slack renders: none of them serves the bytes that `size` counts.
 const RENDERED_MODES: [&str; 6] = ["quip", "canvas", "docs", "post", "space", "email"];

@@ -13,7 +13,6 @@ pub mod feedback;
 pub mod file;
 pub mod files;
 pub mod link;
-mod loose;
 pub mod mrkdwn;
 pub mod scopes;
 pub mod session;

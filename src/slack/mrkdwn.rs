@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub(super) use blocks::{as_mrkdwn, file_ids};
 
-use super::loose;
+use crate::core::loose;
 
 /// How usher is called in words that mention it by its id.
 const OWN_NAME: &str = "usher";

@@ -6,9 +6,9 @@
 use serde_json::{Value, json};
 
 use crate::core::attachment::AttachmentRef;
+use crate::core::loose::{field, flag, items, text, words};
 use crate::core::message::Quote;
 use crate::slack::file::{public_link, read_file, read_files};
-use crate::slack::loose::{field, flag, items, text, words};
 use crate::slack::mrkdwn::{Reader, as_mrkdwn, file_ids, one_line};
 
 /// Whether an attachment is a message that the sender forwarded, and not a link's preview.

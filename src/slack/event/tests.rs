@@ -70,6 +70,7 @@ fn a_post_becomes_a_message() {
         permalink: None,
         sent_at: "2023-11-14T22:13:20.0001Z".parse().unwrap(),
         late: false,
+        github: None,
         supplement: None,
     };
     assert_eq!(event.what, What::Message { message: Box::new(expected), copy: Copy::Post });

@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use crate::slack::loose::{count, field, items, text};
+use crate::core::loose::{count, field, items, text};
 
 /// The deepest list that is indented; Slack's client goes no deeper than this.
 const MAX_INDENT: u64 = 8;

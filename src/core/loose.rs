@@ -7,39 +7,39 @@
 use serde_json::Value;
 
 /// A field of an object; null when it is missing or `object` is none.
-pub(super) fn field<'v>(object: &'v Value, key: &str) -> &'v Value {
+pub fn field<'v>(object: &'v Value, key: &str) -> &'v Value {
     object.get(key).unwrap_or(&Value::Null)
 }
 
 /// A text that is there: the empty string counts as missing, because Slack writes it for "none".
-pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+pub fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     field(object, key).as_str().filter(|text| !text.is_empty())
 }
 
 /// A text with more in it than white space.
-pub(super) fn words<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+pub fn words<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     text(object, key).filter(|text| !text.trim().is_empty())
 }
 
 /// An id of a person, a conversation or a workspace. They become part of identities and of the pane's first line, so
 /// anything but a short plain word counts as missing.
-pub(super) fn id<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+pub fn id<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     text(object, key).filter(|id| is_id(id))
 }
 
 /// Whether a text has the form of an id.
-pub(super) fn is_id(text: &str) -> bool {
+pub fn is_id(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
 /// A count, also when it is written as a text.
-pub(super) fn count(object: &Value, key: &str) -> Option<u64> {
+pub fn count(object: &Value, key: &str) -> Option<u64> {
     let value = field(object, key);
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 /// A switch, also when it is written as a number or a text; off when it is missing.
-pub(super) fn flag(object: &Value, key: &str) -> bool {
+pub fn flag(object: &Value, key: &str) -> bool {
     match field(object, key) {
         Value::Bool(on) => *on,
         Value::Number(number) => number.as_u64() == Some(1),
@@ -49,7 +49,7 @@ pub(super) fn flag(object: &Value, key: &str) -> bool {
 }
 
 /// The items of a list; none for `{}`, null or anything else.
-pub(super) fn items(value: &Value) -> &[Value] {
+pub fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
