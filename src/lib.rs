@@ -25,6 +25,7 @@ pub mod layout;
 pub mod net;
 pub mod pipeline;
 pub mod probe;
+pub mod serve;
 pub mod slack;
 pub mod telemetry;
 pub mod tmux;

@@ -83,6 +83,9 @@ fn first_line(authorised: &Authorised, nonce: &str) -> String {
         None if message.late => "late reply",
         None => "reply",
         Some(Supplement::LateFile { .. }) => "late file",
+        Some(Supplement::Edited { .. }) => "edited reply",
+        Some(Supplement::Deleted { .. }) => "deleted reply",
+        Some(Supplement::Transcript { name, .. }) => &format!("transcript of {}", shown_name(name)),
     };
     let said_at = if message.late { format!(", said at {}", at_the_minute(message.sent_at)) } else { String::new() };
     let speaker = one_line(authorised.speaker(), NAME_CHARS);

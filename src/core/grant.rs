@@ -188,6 +188,7 @@ pub(crate) mod tests {
             permalink: Some("https://acme.slack.com/archives/C1/p1700000000000100".into()),
             sent_at: "2023-11-14T22:13:20Z".parse().unwrap(),
             late: false,
+            github: None,
             supplement: None,
         }
     }

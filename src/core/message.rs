@@ -3,10 +3,12 @@
 //! Owns identity, place, author, words, quotes and attached files. It must not know how a platform writes them on the
 //! wire (`slack::event`, `github::event`), nor what usher will do with them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::core::attachment::AttachmentRef;
 use crate::core::work_item::WorkItem;
@@ -23,6 +25,15 @@ impl MessageId {
     /// The identity of a Slack post.
     pub fn slack(team: &str, channel: &str, ts: &str) -> Self {
         Self(format!("slack:{team}/{channel}/{ts}"))
+    }
+
+    /// The identity of something said on GitHub.
+    pub fn github(item: &WorkItem, spot: Spot) -> Self {
+        match spot {
+            Spot::Description => Self(format!("github:{item}")),
+            Spot::Comment(id) => Self(format!("github:{item}/comment/{id}")),
+            Spot::Review(id) => Self(format!("github:{item}/review/{id}")),
+        }
     }
 
     /// The identity of something that follows a message: a late file, an edit.
@@ -95,13 +106,27 @@ pub enum ConversationKind {
     Unknown,
 }
 
-/// A comment on GitHub.
+/// Something said on GitHub.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitHubPlace {
-    /// The issue or pull request.
+    /// The issue or pull request that it stands on.
     pub item: WorkItem,
-    /// The comment, `None` for the item's own body.
-    pub comment: Option<u64>,
+    /// For a pull request, the issues that it closes: its words are theirs when it has no agent of its own.
+    pub closes: Vec<WorkItem>,
+    /// Where on it.
+    pub spot: Spot,
+}
+
+/// The spot on an issue or pull request that holds somebody's words, by its id in the REST API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spot {
+    /// The description of the item itself.
+    Description,
+    /// A comment in the conversation.
+    Comment(u64),
+    /// A review, its inline comments included.
+    Review(u64),
 }
 
 /// Somebody, as a platform identifies them. Printed as `slack:U0456GHIJ`, `github:dana`.
@@ -160,9 +185,25 @@ pub struct Message {
     /// Whether usher learned of it long after it was said.
     #[serde(default)]
     pub late: bool,
+    /// What GitHub said around the words, for the prompt.
+    #[serde(default)]
+    pub github: Option<GitHubFacts>,
     /// `None`: a message of its own. Otherwise what it adds to an earlier one.
     #[serde(default)]
     pub supplement: Option<Supplement>,
+}
+
+/// What a GitHub event says beside the words, as far as a prompt may read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitHubFacts {
+    /// The event's name, `issue_comment`.
+    pub event: String,
+    /// Its action, `created`.
+    pub action: String,
+    /// The allow-listed fields of its containers: `issue`, `pull_request`, `review`, `comment`, `actor`.
+    pub fields: Map<String, Value>,
+    /// The inline comments of a review, by id, in GitHub's order.
+    pub inline: BTreeMap<u64, Map<String, Value>>,
 }
 
 /// What a message adds to an earlier one. A supplement is never a command.
@@ -174,12 +215,43 @@ pub enum Supplement {
         /// The message it belongs to.
         of: MessageId,
     },
+    /// The words were changed after they were said; this is how they read now.
+    Edited {
+        /// The message whose words they are.
+        of: MessageId,
+    },
+    /// The message was taken back: a note for the ticket, nothing for the pane.
+    Deleted {
+        /// The message that is gone.
+        of: MessageId,
+    },
+    /// The platform finished a transcript after its message was delivered.
+    Transcript {
+        /// The message with the clip.
+        of: MessageId,
+        /// What the person called the clip.
+        name: String,
+    },
 }
 
 impl Message {
-    /// Whether there is nothing in it: no words, no quotes, no files.
+    /// Whether there is nothing in it: no words, no quotes, no files. What a supplement tells is that it is one.
     pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty() && self.quotes.is_empty() && self.attachments.is_empty()
+        let has_facts = self.supplement.is_some() || self.github.is_some();
+        !has_facts && self.text.trim().is_empty() && self.quotes.is_empty() && self.attachments.is_empty()
+    }
+
+    /// A review comes as one event, and as one more for each of its inline comments, in any order (platform-facts D).
+    fn merge_facts(&mut self, twin: Option<GitHubFacts>) {
+        let Some(theirs) = twin else { return };
+        let Some(mine) = &mut self.github else {
+            self.github = Some(theirs);
+            return;
+        };
+        mine.inline.extend(theirs.inline);
+        if theirs.fields.contains_key("review") && !mine.fields.contains_key("review") {
+            (mine.event, mine.action, mine.fields) = (theirs.event, theirs.action, theirs.fields);
+        }
     }
 
     /// Takes over what a second copy of the same post knows and this one does not.
@@ -207,6 +279,7 @@ impl Message {
             mine.thread = mine.thread.take().or(theirs.thread);
         }
         self.permalink = self.permalink.take().or(twin.permalink);
+        self.merge_facts(twin.github);
         *self != before
     }
 }

@@ -80,6 +80,9 @@ fn heading(authorised: &Authorised, part: usize, parts: usize) -> String {
         None if message.late => ", late",
         None => "",
         Some(Supplement::LateFile { .. }) => ", a late file",
+        Some(Supplement::Edited { .. }) => ", edited",
+        Some(Supplement::Deleted { .. }) => ", deleted",
+        Some(Supplement::Transcript { .. }) => ", a transcript",
     };
     let counter = if parts > 1 { format!(" (part {part} of {parts})") } else { String::new() };
     format!("💬 **{speaker}** (`{}`) on {place}{what}, by usher{counter}:", message.author)

@@ -1,4 +1,10 @@
-//! GitHub: the ledger. Knows nothing of Slack.
+//! GitHub: the ledger, and what people say on it. Knows nothing of Slack.
 
 pub mod api;
+pub mod assets;
+mod closing;
+pub mod event;
 pub mod ledger;
+pub mod prompt;
+pub mod signature;
+pub mod webhook;
