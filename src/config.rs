@@ -17,6 +17,7 @@ mod documents;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub use units::{NotADuration, duration};
 
 use crate::core::act::Act;
 use crate::core::grant::KnownPerson;
+use crate::core::prompt::Prompt;
 use crate::core::session::Listen;
 use report::Report;
 use validate::Validator;
@@ -46,6 +48,10 @@ pub struct Config {
     pub slack: Slack,
     /// `[github]`
     pub github: GitHub,
+    /// `[webhook]`
+    pub webhook: Webhook,
+    /// `[prompt]`
+    pub prompt: Prompt,
     /// `[[people]]`; empty: nobody may do anything.
     pub people: Vec<KnownPerson>,
     /// `[attachments]`
@@ -111,8 +117,21 @@ pub struct GitHub {
     pub host: String,
     /// `owner/repo`, lower-cased; empty: none.
     pub repositories: Vec<String>,
+    /// The acts that a GitHub comment may become.
+    pub publish: BTreeSet<Act>,
     /// The least wait after a secondary limit without `Retry-After`.
     pub limit_wait: Duration,
+}
+
+/// Where GitHub delivers what is said there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// The address and port; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// The path.
+    pub path: String,
+    /// The largest delivery, in bytes.
+    pub max_body: usize,
 }
 
 /// How files are fetched.
@@ -200,6 +219,8 @@ impl Config {
             state: validator.state(&raw.state),
             slack: validator.slack(&raw.slack),
             github: validator.github(&raw.github),
+            webhook: validator.webhook(&raw.webhook),
+            prompt: validator.prompt(&raw.prompt),
             people: validator.people(&raw.people),
             attachments: validator.attachments(&raw.attachments),
             ledger: validator.ledger(&raw.ledger),

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use sd_notify::NotifyState;
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -24,7 +25,10 @@ use crate::core::feedback::Mark;
 use crate::core::grant::Grants;
 use crate::core::message::Person;
 use crate::fetch::{Directory, Fetcher};
+use crate::github::event::Own;
+use crate::github::identity;
 use crate::github::ledger::Ledger;
+use crate::github::webhook::{self, Webhook};
 use crate::inbox::messages::{Arrival, PRUNED_AT_ONCE};
 use crate::inbox::{Inbox, portable};
 use crate::layout::{Layout, Lock};
@@ -34,7 +38,7 @@ use crate::slack::event::{Copy, Names, What};
 use crate::slack::feedback::Feedback;
 use crate::slack::socket::{Link, Socket};
 use crate::slack::{self, Workspace, workspace};
-use crate::{clients, probe};
+use crate::{clients, probe, serve};
 
 /// What is under way when usher is told to stop has this long; the whole stop takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(8);
@@ -72,7 +76,10 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         downloads: Downloads::default(),
         tmux: clients::tmux(&config)?,
         next_write: ledger.next_write(),
-        key,
+        key: key.clone(),
+        prompt: config.prompt.clone(),
+        github_host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
+        github_token: config.secrets.github.clone(),
         layout: layout.clone(),
         limits: config.attachments.clone(),
         patience: config.ledger.patience,
@@ -80,6 +87,18 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         pane: config.pane.clone(),
     });
     let mut tasks = JoinSet::new();
+    let own = Own { key: Some(key), ..Own::default() };
+    let (tell_own, own) = watch::channel(own);
+    if !config.secrets.webhook.is_empty() {
+        let listener = TcpListener::bind(config.webhook.listen).await;
+        let listener = listener.with_context(|| format!("webhook.listen {} cannot be used", config.webhook.listen))?;
+        info!("accepting webhook={}", listener.local_addr()?);
+        let routes = webhook::route(&config.webhook.path, webhook(&config, &inbox, own));
+        let serving = serve::serve(listener, routes, stop.clone());
+        tasks.spawn(named("webhook", async move { Ok(serving.await) }));
+        let (api, asking) = (clients.github.clone(), stop.clone());
+        tasks.spawn(named("github login", async move { Ok(identity::identify(api, tell_own, asking).await) }));
+    }
     let feedback = Feedback::new(inbox.clone(), clients.slack.clone(), emoji(&config.slack.reactions));
     tasks.spawn(named("pipeline", pipeline.run(stop.clone())));
     tasks.spawn(named("ledger", ledger.run(stop.clone())));
@@ -156,7 +175,7 @@ async fn until_told_to_stop(
             _ = signals.terminate.recv() => { info!("SIGTERM: stopping"); return Ok(()) }
             _ = signals.interrupt.recv() => { info!("SIGINT: stopping"); return Ok(()) }
             Some(ended) = tasks.join_next() => match ended {
-                Ok(("slack workspace", Ok(()))) => {}
+                Ok(("slack workspace" | "github login", Ok(()))) => {}
                 Ok((part, outcome)) => {
                     let cause = outcome.err().unwrap_or_else(|| anyhow::anyhow!("it ended by itself"));
                     error!(part, error = format!("{cause:#}"), "a part of usher ended: stopping");
@@ -216,6 +235,18 @@ fn store(
     }
 }
 
+fn webhook(config: &Config, inbox: &Inbox, own: watch::Receiver<Own>) -> Webhook {
+    Webhook {
+        inbox: inbox.clone(),
+        grants: grants(config),
+        secrets: config.secrets.webhook.clone(),
+        max_body: config.webhook.max_body,
+        repositories: config.github.repositories.clone(),
+        host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
+        own,
+    }
+}
+
 async fn prune(inbox: Inbox, stop: CancellationToken) -> anyhow::Result<()> {
     let mut hourly = interval(Duration::from_secs(3_600));
     loop {
@@ -230,7 +261,11 @@ async fn prune(inbox: Inbox, stop: CancellationToken) -> anyhow::Result<()> {
 }
 
 fn grants(config: &Config) -> Grants {
-    Grants { people: config.people.clone(), slack_publish: config.slack.publish.clone(), ..Grants::default() }
+    Grants {
+        people: config.people.clone(),
+        slack_publish: config.slack.publish.clone(),
+        github_publish: config.github.publish.clone(),
+    }
 }
 
 fn names(config: &Config) -> Names {

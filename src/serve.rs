@@ -6,7 +6,6 @@
 //! An accept loop of our own because `axum::serve` sets no timer: a half-sent request head was still held after forty
 //! seconds (reference/style 4.6).
 
-use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 const CONNECTIONS: usize = 256;
 
 /// Serves until told to stop; requests under way are answered.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> Result<(), Infallible> {
+pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let (room, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
     while let Some(permit) = unless_stopped(&stop, Arc::clone(&room).acquire_owned()).await.and_then(Result::ok) {
         let Some(accepted) = unless_stopped(&stop, listener.accept()).await else { break };
@@ -50,7 +49,6 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
     }
     connections.close();
     connections.wait().await;
-    Ok(())
 }
 
 async fn connection(stream: TcpStream, router: Router, stop: CancellationToken) {

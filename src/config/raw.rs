@@ -13,6 +13,8 @@ pub(super) struct Raw {
     pub(super) state: State,
     pub(super) slack: Slack,
     pub(super) github: GitHub,
+    pub(super) webhook: Webhook,
+    pub(super) prompt: Prompt,
     pub(super) people: Vec<Person>,
     pub(super) attachments: Attachments,
     pub(super) ledger: Ledger,
@@ -54,7 +56,22 @@ pub(super) struct Reactions {
 pub(super) struct GitHub {
     pub(super) host: String,
     pub(super) repositories: Vec<String>,
+    pub(super) publish: Vec<String>,
     pub(super) limit_wait: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Webhook {
+    pub(super) listen: String,
+    pub(super) path: String,
+    pub(super) max_body: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Prompt {
+    pub(super) event: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -139,7 +156,24 @@ impl Default for Reactions {
 
 impl Default for GitHub {
     fn default() -> Self {
-        Self { host: "github.com".into(), repositories: Vec::new(), limit_wait: "60s".into() }
+        Self {
+            host: "github.com".into(),
+            repositories: Vec::new(),
+            publish: vec!["work-item.reply".into()],
+            limit_wait: "60s".into(),
+        }
+    }
+}
+
+impl Default for Webhook {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:8787".into(), path: "/gh-webhook".into(), max_body: "25MiB".into() }
+    }
+}
+
+impl Default for Prompt {
+    fn default() -> Self {
+        Self { event: String::new() }
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Secrets {
     pub slack_bot: Option<SecretString>,
     /// The GitHub token: reads and writes the ledger.
     pub github: Option<SecretString>,
+    /// What GitHub signs its webhook deliveries with: the current secret, and during a rotation the one before it.
+    pub webhook: Vec<SecretString>,
     lines: Vec<String>,
 }
 
@@ -106,6 +108,9 @@ const BOT: SlackToken = SlackToken {
 /// The names of the GitHub token; the first that is set counts, as with GitHub's own command line.
 const GITHUB: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
 
+/// The names of the webhook's secret and of the one before it.
+const WEBHOOK: [&str; 2] = ["USHER_GITHUB_WEBHOOK_SECRET", "USHER_GITHUB_WEBHOOK_SECRET_PREVIOUS"];
+
 impl Secrets {
     /// Looks for every secret; what is wrong with one goes into the report.
     pub(super) fn find(environment: &Environment, report: &mut Report) -> Self {
@@ -114,6 +119,11 @@ impl Secrets {
         secrets.slack_bot = secrets.keep(slack_token(&BOT, environment, report), BOT.name);
         let github = GITHUB.into_iter().find_map(|name| find(name, environment, report));
         secrets.github = secrets.keep(github, "GH_TOKEN or GITHUB_TOKEN");
+        for name in WEBHOOK {
+            let found = find(name, environment, report);
+            let kept = secrets.keep(found, name);
+            secrets.webhook.extend(kept);
+        }
         secrets
     }
 
@@ -274,10 +284,12 @@ mod tests {
     #[test]
     fn where_each_came_from_is_told_without_its_value() {
         let (secrets, _) = find_in(&[("USHER_SLACK_APP_TOKEN", APP_TOKEN), ("GITHUB_TOKEN", "ghs_fake")]);
-        insta::assert_snapshot!(secrets.lines().join("\n"), @r"
+        insta::assert_snapshot!(secrets.lines().join("\n"), @"
         USHER_SLACK_APP_TOKEN: set, from the environment
         USHER_SLACK_BOT_TOKEN: unset
         GITHUB_TOKEN: set, from the environment
+        USHER_GITHUB_WEBHOOK_SECRET: unset
+        USHER_GITHUB_WEBHOOK_SECRET_PREVIOUS: unset
         ");
         assert!(!format!("{secrets:?}").contains("fake"));
     }

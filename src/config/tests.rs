@@ -361,7 +361,16 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     [github]
     host = "github.com"
     repositories = ["Acme/Web"]
+    publish = ["work-item.reply"]
     limit_wait = "60s"
+
+    [webhook]
+    listen = "127.0.0.1:8787"
+    path = "/gh-webhook"
+    max_body = "25MiB"
+
+    [prompt]
+    event = ""
 
     [[people]]
     name = "Dana"
@@ -399,6 +408,8 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     # USHER_SLACK_APP_TOKEN: unset
     # USHER_SLACK_BOT_TOKEN: set, from the environment
     # GH_TOKEN or GITHUB_TOKEN: unset
+    # USHER_GITHUB_WEBHOOK_SECRET: unset
+    # USHER_GITHUB_WEBHOOK_SECRET_PREVIOUS: unset
     "#);
 }
 

@@ -4,17 +4,19 @@
 //! looks at nothing outside: whether a path exists or a token works is the probe's to say.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::environment::Environment;
 use super::raw;
 use super::report::Report;
-use super::{Attachments, GitHub, Ledger, Log, LogFormat, Pane, Reactions, Slack, State};
+use super::{Attachments, GitHub, Ledger, Log, LogFormat, Pane, Reactions, Slack, State, Webhook};
 use super::{sources, units};
 use crate::core::act::{self, Act};
 use crate::core::grant::KnownPerson;
 use crate::core::message::Person;
+use crate::core::prompt::{self, Prompt};
 use crate::core::session::Listen;
 use crate::core::work_item::WorkItem;
 
@@ -57,6 +59,7 @@ impl Validator<'_> {
         GitHub {
             host: self.host("github.host", &raw.host),
             repositories: self.repositories("github.repositories", &raw.repositories),
+            publish: self.acts("github.publish", &raw.publish),
             limit_wait: self.wait("github.limit_wait", &raw.limit_wait, "usher would hammer a limit that GitHub set"),
         }
     }
@@ -104,6 +107,24 @@ impl Validator<'_> {
         };
         self.ordered(("pane.retry_min", pane.retry_min), ("pane.retry_max", pane.retry_max));
         pane
+    }
+
+    pub(super) fn webhook(&mut self, raw: &raw::Webhook) -> Webhook {
+        let stand_in = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listen = raw.listen.parse().unwrap_or_else(|_| {
+            self.refuse("webhook.listen", "is not an address and a port, such as \"127.0.0.1:8787\"", stand_in)
+        });
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+        if !raw.path.starts_with('/') || !raw.path.bytes().all(plain) {
+            self.report.key("webhook.path", "must begin with / and be made of letters, digits, -, _ and .");
+        }
+        let max_body = self.size("webhook.max_body", &raw.max_body, "no delivery could ever arrive");
+        Webhook { listen, path: raw.path.clone(), max_body: usize::try_from(max_body).unwrap_or(usize::MAX) }
+    }
+
+    pub(super) fn prompt(&mut self, raw: &raw::Prompt) -> Prompt {
+        let template = if raw.event.is_empty() { prompt::EVENT } else { &raw.event };
+        Prompt::new(template).unwrap_or_else(|bad| self.refuse("prompt.event", bad, Prompt::default()))
     }
 
     pub(super) fn log(&mut self, raw: &raw::Log) -> Log {

@@ -41,7 +41,9 @@ impl Grants {
     pub fn keepable(&self, message: Message) -> Message {
         match self.name_of(&message.author) {
             Some(_) => message,
-            None => Message { text: String::new(), quotes: Vec::new(), attachments: Vec::new(), ..message },
+            None => {
+                Message { text: String::new(), quotes: Vec::new(), attachments: Vec::new(), github: None, ..message }
+            }
         }
     }
 

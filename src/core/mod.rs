@@ -15,6 +15,7 @@ pub mod hop;
 pub mod loose;
 pub mod message;
 pub mod pane_text;
+pub mod prompt;
 pub mod record;
 pub mod safe_name;
 pub mod scrub;

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::core::message::Spot;
 use crate::core::work_item::WorkItem;
 use crate::net::{Net, without_url};
 
@@ -143,16 +144,37 @@ impl Api {
         Ok(comments)
     }
 
+    /// What was said at a spot as GitHub renders it, with freshly signed URLs of private assets.
+    pub async fn rendered(&self, item: &WorkItem, spot: Spot) -> Result<String, ApiError> {
+        #[derive(Deserialize)]
+        struct Rendered {
+            #[serde(default)]
+            body_html: String,
+        }
+        let (repository, number) = (item.repository(), item.number());
+        let path = match spot {
+            Spot::Description => format!("/repos/{repository}/issues/{number}"),
+            Spot::Comment(id) => format!("/repos/{repository}/issues/comments/{id}"),
+            Spot::Review(id) => format!("/repos/{repository}/pulls/{number}/reviews/{id}"),
+        };
+        let request = self.request_as(Method::GET, &path, "application/vnd.github.full+json")?;
+        read::<Rendered>(self.send(request, &item.to_string()).await?).await.map(|rendered| rendered.body_html)
+    }
+
     async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> Result<T, ApiError> {
         read(self.send(self.request(Method::GET, path)?, what).await?).await
     }
 
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
+        self.request_as(method, path, "application/vnd.github+json")
+    }
+
+    fn request_as(&self, method: Method, path: &str, accept: &str) -> Result<RequestBuilder, ApiError> {
         let token = self.token.as_ref().ok_or(ApiError::NoToken)?;
         let request = self.net.client().request(method, format!("{}{path}", self.base));
         Ok(request
             .bearer_auth(token.expose_secret())
-            .header(header::ACCEPT, "application/vnd.github+json")
+            .header(header::ACCEPT, accept)
             .header("X-GitHub-Api-Version", "2022-11-28")
             .timeout(TIMEOUT))
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::assets::attachments;
 use super::closing::closed_issues;
 use crate::core::envelope::{Envelope, EnvelopeKey};
 use crate::core::loose::{count, field, text, words};
@@ -120,7 +121,7 @@ fn message(event: &str, payload: &Value, scope: Scope<'_>, own: &Own) -> Result<
         addressed: true,
         text: if is_inline { String::new() } else { body.to_owned() },
         quotes: Vec::new(),
-        attachments: Vec::new(),
+        attachments: attachments(body, scope.host),
         permalink: text(said.container, "html_url").map(str::to_owned),
         sent_at: sent_at(said.container),
         late: false,

@@ -4,7 +4,7 @@ pub mod api;
 pub mod assets;
 mod closing;
 pub mod event;
+pub mod identity;
 pub mod ledger;
-pub mod prompt;
 pub mod signature;
 pub mod webhook;

@@ -20,6 +20,7 @@ use url::form_urlencoded;
 
 use super::event::{Own, Scope, What, read};
 use super::signature::{Verified, verify};
+use crate::core::grant::Grants;
 use crate::inbox::Inbox;
 use crate::inbox::messages::{Arrival, Put};
 
@@ -31,6 +32,8 @@ const BODY_LIMIT: Duration = Duration::from_secs(10);
 pub struct Webhook {
     /// Where deliveries go.
     pub inbox: Inbox,
+    /// Who may speak: of anybody else nothing is kept.
+    pub grants: Grants,
     /// The secrets that hold, one or during a rotation two; never none.
     pub secrets: Vec<SecretString>,
     /// The largest body, in bytes.
@@ -113,7 +116,7 @@ impl Webhook {
         let own = self.own.borrow().clone();
         let scope = Scope { host: self.host.as_deref(), repositories: &self.repositories };
         let message = match read(&delivery.event, &delivery.payload, scope, &own) {
-            What::Message(message) => *message,
+            What::Message(message) => self.grants.keepable(*message),
             What::PassedOver(why) => {
                 debug!(delivery = %delivery.guid, event = %delivery.event, reason = why.code(), "passed over");
                 return Ok(NOT_FOR_US);

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::messages::moment;
 use super::{Inbox, Pending};
-use crate::core::message::Place;
+use crate::core::message::{GitHubPlace, Place};
 use crate::core::session::{Binding, Conversation, Listen, Session};
 use crate::core::work_item::WorkItem;
 
@@ -113,13 +113,36 @@ impl Inbox {
 
 /// The binding of the place where a message was said: its thread's, else its room's.
 pub(super) fn of_place(db: &Connection, place: &Place) -> rusqlite::Result<Option<(WorkItem, Conversation)>> {
-    let Place::Slack(place) = place else { return Ok(None) };
+    let place = match place {
+        Place::Slack(place) => place,
+        Place::GitHub(place) => return of_item(db, place),
+    };
     let sql = "SELECT work_item, channel, thread, listen, since, read_to FROM conversation
                WHERE channel = ?1 AND thread IN (?2, '') ORDER BY thread DESC LIMIT 1";
     let found = db.prepare_cached(sql)?.query_row(params![place.channel, place.thread_or_self()], |row| {
         Ok((row.get::<_, String>(0)?, conversation(row, 1)?))
     });
     Ok(found.optional()?.and_then(|(item, conversation)| Some((item.parse().ok()?, conversation))))
+}
+
+/// The ticket itself when anything is bound to it; a pull request without an agent of its own speaks to the first bound
+/// issue that it closes.
+fn of_item(db: &Connection, place: &GitHubPlace) -> rusqlite::Result<Option<(WorkItem, Conversation)>> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM session WHERE work_item = ?1) OR EXISTS (SELECT 1 FROM conversation WHERE work_item = ?1)";
+    let mut query = db.prepare_cached(sql)?;
+    for item in std::iter::once(&place.item).chain(&place.closes) {
+        if query.query_row([item.to_string()], |row| row.get(0))? {
+            let ticket = Conversation {
+                channel: item.to_string(),
+                thread: None,
+                listen: Some(Listen::All),
+                since: Timestamp::UNIX_EPOCH,
+                read_to: Timestamp::UNIX_EPOCH,
+            };
+            return Ok(Some((item.clone(), ticket)));
+        }
+    }
+    Ok(None)
 }
 
 fn owner_of_pane(db: &Connection, session: &Session, item: &WorkItem) -> rusqlite::Result<Option<WorkItem>> {

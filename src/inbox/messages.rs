@@ -356,6 +356,18 @@ impl Inbox {
         })
     }
 
+    /// What was said on the ticket itself needs no record there.
+    pub fn needs_no_record(&self, seq: i64, attachments: Vec<Attachment>, now: Timestamp) -> Pending<()> {
+        self.write(move |db| {
+            db.prepare_cached(
+                "UPDATE message SET stage = 'recorded', attachments = ?2, changed_at = ?3
+                 WHERE seq = ?1 AND stage IN ('admitted', 'fetched')",
+            )?
+            .execute(params![seq, to_json(&attachments)?, now.as_millisecond()])?;
+            Ok(())
+        })
+    }
+
     /// The message waits; said once per cause. Another cause has ended then.
     pub fn hold(&self, seq: i64, cause: String, told: Option<Notice>, now: Timestamp) -> Pending<()> {
         self.write_and_wake(move |db| {

@@ -54,7 +54,9 @@ impl Pipeline {
         row: &Row,
         stop: &CancellationToken,
     ) -> anyhow::Result<Result<(), Pause>> {
-        let delivery = Delivery { pipeline: self, allowed, files, row, nonce: nonce(allowed, files, row)? };
+        let words = self.words(allowed);
+        let nonce = nonce(allowed, &words, files, row)?;
+        let delivery = Delivery { pipeline: self, allowed, words, files, row, nonce };
         let mut waits = Waits::new(self, row, stop);
         let mut step = if row.paste == Paste::NotYet { Step::Paste } else { Step::Resume };
         loop {
@@ -81,6 +83,15 @@ impl Pipeline {
         }
     }
 
+    /// What the agent reads of a message: the person's words, or the prompt of a GitHub event.
+    fn words(&self, allowed: &Authorised) -> String {
+        let message = allowed.message();
+        match &message.github {
+            Some(facts) => self.prompt.render(message, facts, allowed.work_item()),
+            None => message.text.clone(),
+        }
+    }
+
     async fn end(&self, row: &Row, verdict: Verdict, why: &str) -> anyhow::Result<()> {
         info!(id = %row.message.id, work_item = %row.work_item, verdict = verdict.name(), why, "delivered");
         let told = (verdict == Verdict::Unsure).then(|| feedback::unsure(why));
@@ -89,7 +100,7 @@ impl Pipeline {
 }
 
 /// The nonce of the message's frame: the stored one after a restart, so that what was typed is known again.
-fn nonce(allowed: &Authorised, files: &[Attachment], row: &Row) -> anyhow::Result<Nonce> {
+fn nonce(allowed: &Authorised, words: &str, files: &[Attachment], row: &Row) -> anyhow::Result<Nonce> {
     if let Some(stored) = Nonce::stored(&row.nonce) {
         return Ok(stored);
     }
@@ -99,13 +110,14 @@ fn nonce(allowed: &Authorised, files: &[Attachment], row: &Row) -> anyhow::Resul
     }
     let first = u32::from_be_bytes(seed);
     let candidates = (0..=u32::MAX).map(|offset| first.wrapping_add(offset).to_be_bytes());
-    draw_nonce(allowed, files, candidates).context("no nonce is left that the message does not contain")
+    draw_nonce(allowed, words, files, candidates).context("no nonce is left that the message does not contain")
 }
 
 /// One message on its way into its pane.
 struct Delivery<'a> {
     pipeline: &'a Pipeline,
     allowed: &'a Authorised,
+    words: String,
     files: &'a [Attachment],
     row: &'a Row,
     nonce: Nonce,
@@ -175,7 +187,7 @@ impl Delivery<'_> {
     fn text(&self, session: &Session) -> PaneText {
         let manner =
             self.pipeline.tmux.profiles().get(&session.agent).map(|profile| profile.manner()).unwrap_or_default();
-        compose(self.allowed, self.files, &self.nonce, manner)
+        compose(self.allowed, &self.words, self.files, &self.nonce, manner)
     }
 }
 

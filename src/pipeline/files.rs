@@ -17,17 +17,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{Pause, Pipeline};
-use crate::core::attachment::{Attachment, AttachmentRef, Outcome, Reason, Transcript, Whereabouts};
+use crate::core::attachment::{Attachment, AttachmentRef, Outcome, Reason, Source, Transcript, Whereabouts};
 use crate::core::feedback;
 use crate::core::grant::{Authorised, Refusal, Verdict};
 use crate::core::hop::{self, AllowedUrl, HostTable};
-use crate::core::message::{Message, Supplement};
+use crate::core::message::{Message, Place, Supplement};
 use crate::core::vtt;
 use crate::core::work_item::WorkItem;
 use crate::fetch::{Directory, Fetched, Policy, Wanted};
 use crate::inbox::files::KnownFile;
 use crate::inbox::{Row, Stage};
-use crate::slack;
+use crate::{github, slack};
 
 /// Captions are read into memory; half an hour of speech is some 200 KiB.
 const CAPTIONS_CAP: usize = 2 * 1024 * 1024;
@@ -60,10 +60,8 @@ impl Pipeline {
         }
         let deadline = Instant::now() + self.limits.deadline;
         let turns = self.turns();
-        let fetches = wanted
-            .iter()
-            .enumerate()
-            .map(|(index, file)| self.before_deadline(index, file, allowed.work_item(), &turns, deadline));
+        let fetches =
+            wanted.iter().enumerate().map(|(index, file)| self.before_deadline(index, file, allowed, &turns, deadline));
         let files = tokio::select! {
             files = join_all(fetches) => files,
             () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
@@ -78,18 +76,18 @@ impl Pipeline {
         &self,
         index: usize,
         file: &AttachmentRef,
-        item: &WorkItem,
+        allowed: &Authorised,
         turns: &Arc<Semaphore>,
         deadline: Instant,
     ) -> Attachment {
         if let Some(reason) = self.refusal(index, file) {
             return named(file, reason);
         }
-        let mut download = tokio::spawn(self.download(turns).run(file.clone(), item.clone()));
+        let mut download = tokio::spawn(self.download(allowed, turns).run(file.clone()));
         match timeout_at(deadline, &mut download).await {
             Ok(ended) => ended.unwrap_or_else(|_| named(file, Reason::TransferFailed)),
             Err(_) => {
-                self.downloads.keep(file, item, download);
+                self.downloads.keep(file, allowed.work_item(), download);
                 named(file, Reason::Pending)
             }
         }
@@ -107,7 +105,12 @@ impl Pipeline {
         if !self.limits.receive {
             return Some(Reason::ReceiveOff);
         }
-        self.slack.bot_token().is_none().then_some(Reason::NoToken)
+        let has_token = match file.source {
+            Source::Slack => self.slack.bot_token().is_some(),
+            // A public repository's assets need none.
+            Source::GitHub => true,
+        };
+        (!has_token).then_some(Reason::NoToken)
     }
 
     /// The turns of one message's downloads. No other message waits for them: a slow file may take ten minutes, and holds
@@ -116,15 +119,20 @@ impl Pipeline {
         Arc::new(Semaphore::new(self.limits.parallel as usize))
     }
 
-    fn download(&self, turns: &Arc<Semaphore>) -> Download {
+    fn download(&self, allowed: &Authorised, turns: &Arc<Semaphore>) -> Download {
         Download {
+            item: allowed.work_item().clone(),
+            place: allowed.message().place.clone(),
             inbox: self.inbox.clone(),
             slack: self.slack.clone(),
             fetcher: self.fetcher.clone(),
             limits: self.limits.clone(),
             root: self.layout.attachments(),
             turns: Arc::clone(turns),
-            bearer: self.slack.bot_token(),
+            slack_token: self.slack.bot_token(),
+            github: self.github.clone(),
+            github_token: self.github_token.clone(),
+            github_host: self.github_host.clone(),
         }
     }
 
@@ -159,7 +167,7 @@ impl Pipeline {
         };
         let mut files = Vec::new();
         if let Some(file) = allowed.message().attachments.first() {
-            let Some(ended) = self.end_of(file, &row, download, &stop).await else { return Ok(row.seq) };
+            let Some(ended) = self.end_of(file, &allowed, download, &stop).await else { return Ok(row.seq) };
             files.push(ended);
         }
         let told = feedback::files_refused(&files);
@@ -171,13 +179,13 @@ impl Pipeline {
     async fn end_of(
         &self,
         file: &AttachmentRef,
-        row: &Row,
+        allowed: &Authorised,
         download: Option<JoinHandle<Attachment>>,
         stop: &CancellationToken,
     ) -> Option<Attachment> {
         let left = self.limits.file_deadline.saturating_sub(self.limits.deadline);
-        let download = download
-            .unwrap_or_else(|| tokio::spawn(self.download(&self.turns()).run(file.clone(), row.work_item.clone())));
+        let download =
+            download.unwrap_or_else(|| tokio::spawn(self.download(allowed, &self.turns()).run(file.clone())));
         let abort = download.abort_handle();
         let ended = tokio::select! {
             ended = timeout_at(Instant::now() + left, download) => ended,
@@ -241,28 +249,34 @@ fn named(file: &AttachmentRef, reason: Reason) -> Attachment {
 
 /// One download, on a task of its own so that it can outlive its message's deadline.
 struct Download {
+    item: WorkItem,
+    place: Place,
     inbox: crate::inbox::Inbox,
     slack: slack::api::Api,
     fetcher: crate::fetch::Fetcher,
     limits: crate::config::Attachments,
     root: std::path::PathBuf,
     turns: Arc<Semaphore>,
-    bearer: Option<SecretString>,
+    slack_token: Option<SecretString>,
+    github: github::api::Api,
+    github_token: Option<SecretString>,
+    github_host: Option<String>,
 }
 
 impl Download {
-    async fn run(self, file: AttachmentRef, item: WorkItem) -> Attachment {
+    async fn run(self, file: AttachmentRef) -> Attachment {
         let Ok(_permit) = self.turns.acquire().await else { return named(&file, Reason::TransferFailed) };
         let file = match &file.bytes {
             Whereabouts::Ask => slack::files::ask(&self.slack, file).await,
             Whereabouts::Url(_) | Whereabouts::Nowhere(_) => file,
         };
-        let (saved, (transcript, transcript_pending)) = tokio::join!(self.save(&file, &item), self.transcript(&file));
-        info!(file = %file.id, work_item = %item, outcome = code(&saved.outcome), "file");
+        let (saved, (transcript, transcript_pending)) = tokio::join!(self.save(&file), self.transcript(&file));
+        info!(file = %file.id, work_item = %self.item, outcome = code(&saved.outcome), "file");
         Attachment { transcript, transcript_pending, ..saved }
     }
 
-    async fn save(&self, file: &AttachmentRef, item: &WorkItem) -> Attachment {
+    async fn save(&self, file: &AttachmentRef) -> Attachment {
+        let item = &self.item;
         let url = match self.locate(file) {
             Ok(url) => url,
             Err(reason) => return named(file, reason),
@@ -286,7 +300,14 @@ impl Download {
             may_be_html: file.is_html,
             kind: file.kind,
         };
-        match self.fetcher.fetch(wanted, &self.policy(), &directory).await {
+        let policy = self.policy(file.source);
+        let mut fetched = self.fetcher.fetch(wanted, &policy, &directory).await;
+        if matches!(fetched, Fetched::Not(Reason::NotReachableWithThisToken))
+            && let Some(url) = self.signed(file).await
+        {
+            fetched = self.fetcher.fetch(Wanted { url: &url, ..wanted }, &policy, &directory).await;
+        }
+        match fetched {
             Fetched::Not(reason) => named(file, reason),
             Fetched::Saved { file: saved, size, media_type, kind } => {
                 let name = saved.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -314,7 +335,7 @@ impl Download {
             return Err(Reason::OverCap { cap: self.limits.max_bytes });
         }
         match &file.bytes {
-            Whereabouts::Url(url) => hop::first(&HostTable::slack(), url),
+            Whereabouts::Url(url) => hop::first(&self.policy(file.source).table, url),
             Whereabouts::Nowhere(reason) => Err(reason.clone()),
             Whereabouts::Ask => Err(Reason::TransferFailed),
         }
@@ -328,16 +349,33 @@ impl Download {
         intact.then(|| Attachment { name: file.name.clone(), link: file.link.clone(), ..known.attachment })
     }
 
-    fn policy(&self) -> Policy {
+    /// Which hosts, which credential, and what the vendor's refusals mean.
+    fn policy(&self, source: Source) -> Policy {
+        let (table, bearer, html_means, not_found_means) = match source {
+            Source::Slack => (HostTable::slack(), &self.slack_token, Reason::NoScope, Reason::TransferFailed),
+            Source::GitHub => {
+                let hidden = Reason::NotReachableWithThisToken;
+                (HostTable::github(self.github_host.as_deref()), &self.github_token, hidden.clone(), hidden)
+            }
+        };
         Policy {
-            table: HostTable::slack(),
-            bearer: self.bearer.clone(),
+            table,
+            bearer: bearer.clone(),
             cap: self.limits.max_bytes,
             idle: self.limits.timeout,
             mode: self.limits.mode,
-            html_means: Reason::NoScope,
-            not_found_means: Reason::TransferFailed,
+            html_means,
+            not_found_means,
         }
+    }
+
+    /// A private asset that GitHub hides from this kind of token is shown in the rendered text, by a URL signed for some
+    /// five minutes (platform-facts E3): fetched at once, or not at all.
+    async fn signed(&self, file: &AttachmentRef) -> Option<AllowedUrl> {
+        let (Place::GitHub(place), Whereabouts::Url(url)) = (&self.place, &file.bytes) else { return None };
+        let rendered = self.github.rendered(&place.item, place.spot).await.ok()?;
+        let url = github::assets::signed_url(url, &rendered)?;
+        hop::first(&self.policy(file.source).table, &url).ok()
     }
 
     /// Slack's own transcript, verbatim; and whether Slack was still at it when the waiting ended.
@@ -352,7 +390,7 @@ impl Download {
 
     async fn captions(&self, url: Option<String>) -> Option<String> {
         let url = hop::first(&HostTable::slack(), &url?).ok()?;
-        let captions = self.fetcher.fetch_text(&url, &self.policy(), CAPTIONS_CAP).await?;
+        let captions = self.fetcher.fetch_text(&url, &self.policy(Source::Slack), CAPTIONS_CAP).await?;
         vtt::words(&captions).filter(|words| !words.is_empty())
     }
 }

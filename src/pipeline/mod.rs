@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
+use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -24,6 +25,7 @@ use crate::core::classify::{Bound, classify};
 use crate::core::envelope::EnvelopeKey;
 use crate::core::grant::{Authorised, Grants, Verdict, authorise};
 use crate::core::message::{ConversationKind, Place};
+use crate::core::prompt::Prompt;
 use crate::core::record::{Disclosure, Record};
 use crate::core::session::Listen;
 use crate::core::work_item::WorkItem;
@@ -65,6 +67,12 @@ pub struct Pipeline {
     pub tmux: Tmux,
     /// When the ticket may be written to again.
     pub next_write: watch::Receiver<Instant>,
+    /// How a GitHub event reads in the pane.
+    pub prompt: Prompt,
+    /// The Enterprise host, `None` for github.com.
+    pub github_host: Option<String>,
+    /// GitHub's token, for the first hop of an asset.
+    pub github_token: Option<SecretString>,
     /// The key that signs records.
     pub key: EnvelopeKey,
     /// Where everything is.
@@ -174,7 +182,11 @@ impl Pipeline {
             Ok(files) => files,
             Err(pause) => return Ok(Err(pause)),
         };
-        self.record(&allowed, &files, &row, stop).await?;
+        // What was said on GitHub is its own record.
+        match allowed.message().place {
+            Place::Slack(_) => self.record(&allowed, &files, &row, stop).await?,
+            Place::GitHub(_) => self.inbox.needs_no_record(row.seq, files.clone(), Timestamp::now()).await?,
+        }
         self.deliver(&allowed, &files, &row, stop).await
     }
 

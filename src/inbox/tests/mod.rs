@@ -153,6 +153,7 @@ fn said(ts: &str, text: &str) -> Message {
         permalink: None,
         sent_at: at(0),
         late: false,
+        github: None,
         supplement: None,
     }
 }

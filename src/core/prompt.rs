@@ -74,6 +74,13 @@ impl Prompt {
     }
 }
 
+impl Default for Prompt {
+    /// The built-in template, or should that be damaged none: then the excerpt stands alone.
+    fn default() -> Self {
+        Self::new(EVENT).unwrap_or_else(|_| Self { environment: Environment::empty() })
+    }
+}
+
 struct Filling<'a> {
     event: &'a str,
     action: &'a str,
