@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("net", &[]),
+    ("serve", &[]),
     ("layout", &["core"]),
     ("config", &["core"]),
     ("telemetry", &["config"]),
@@ -21,7 +22,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("probe", &["core", "config", "layout", "clients", "inbox", "slack", "github", "tmux"]),
     (
         "daemon",
-        &["core", "config", "layout", "clients", "probe", "inbox", "fetch", "slack", "github", "tmux", "pipeline"],
+        &[
+            "core", "config", "layout", "clients", "probe", "inbox", "fetch", "slack", "github", "tmux", "pipeline",
+            "serve",
+        ],
     ),
     ("cli", &["core", "config", "layout", "clients", "probe", "inbox", "slack", "tmux", "telemetry", "daemon"]),
 ];
@@ -34,7 +38,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("Client::builder", &["src/net.rs"], "one HTTP client: one proxy, one trust store, no redirects"),
     ("Client::new", &["src/net.rs"], "one HTTP client: one proxy, one trust store, no redirects"),
     ("reqwest::get", &[], "one HTTP client: one proxy, one trust store, no redirects"),
-    ("TcpStream", &[], "one HTTP client: one proxy, one trust store, no redirects"),
+    ("TcpStream", &["src/serve.rs"], "one HTTP client: one proxy, one trust store; one accept loop"),
     ("Connection::open", &["src/inbox/mod.rs"], "one connection to the database, on one thread"),
     ("cfg!(test)", &[], "tests swap the world, not the code"),
     ("cfg(debug_assertions)", &[], "tests swap the world, not the code"),
