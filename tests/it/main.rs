@@ -16,5 +16,6 @@ mod restart;
 mod socket;
 mod story;
 mod tidy;
+mod webhook;
 mod world;
 mod world_works;

@@ -1,5 +1,8 @@
-//! GitHub's REST API as far as usher may use it: repositories, issues and their comments, kept and handed out as the
-//! real one does (platform-facts G).
+//! GitHub as far as usher may use it: repositories, issues, pull requests and what people say there, kept and handed out
+//! over its REST API as the real one does (platform-facts G); its files are in `assets`, its webhook events in `events`.
+
+mod assets;
+pub mod events;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,6 +13,8 @@ use serde_json::{Value, json};
 use super::http::{self, BrokenOff, Call, Reply};
 use super::shared::{Secrets, Shared, Unexpected};
 
+pub use assets::AssetRequest;
+
 /// The account behind the token.
 pub const LOGIN: &str = "usher-bot";
 /// The longest body that GitHub takes, in characters.
@@ -19,17 +24,20 @@ const MAX_BODY: usize = 65_536;
 #[derive(Clone)]
 pub struct FakeGitHub {
     state: Shared<State>,
+    secrets: Secrets,
     unexpected: Unexpected,
 }
 
 struct State {
     token: String,
     token_revoked: bool,
+    assets: assets::Assets,
     /// By `owner/repo`.
     repositories: BTreeMap<String, Repository>,
     /// By `owner/repo#12`.
     issues: BTreeMap<String, Issue>,
-    next_comment: u64,
+    next_id: u64,
+    reactions: Vec<String>,
     faults: VecDeque<WriteFault>,
     writes: Vec<Write>,
     calls: Vec<String>,
@@ -43,8 +51,12 @@ struct Repository {
 struct Issue {
     title: String,
     author: String,
+    body: Option<String>,
     labels: Vec<String>,
     comments: Vec<Comment>,
+    /// The branch, when it is a pull request.
+    branch: Option<String>,
+    reviews: Vec<Review>,
 }
 
 /// A comment on an issue.
@@ -55,6 +67,27 @@ pub struct Comment {
     pub body: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// A review of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Review {
+    pub id: u64,
+    pub author: String,
+    pub state: String,
+    /// GitHub writes null for a review of inline comments alone.
+    pub body: Option<String>,
+    /// In the order in which they were written.
+    pub comments: Vec<InlineComment>,
+}
+
+/// A comment on a line of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlineComment {
+    pub id: u64,
+    pub path: String,
+    pub line: u64,
+    pub body: String,
 }
 
 /// A comment that usher wrote, and when.
@@ -77,14 +110,16 @@ impl FakeGitHub {
         let state = State {
             token: secrets.issue("github token", "ghp_"),
             token_revoked: false,
+            assets: assets::Assets::default(),
             repositories: BTreeMap::new(),
             issues: BTreeMap::new(),
-            next_comment: 3_000_000_000,
+            next_id: 3_000_000_000,
+            reactions: Vec::new(),
             faults: VecDeque::new(),
             writes: Vec::new(),
             calls: Vec::new(),
         };
-        Self { state: Shared::new(state), unexpected }
+        Self { state: Shared::new(state), secrets: secrets.clone(), unexpected }
     }
 
     pub fn token(&self) -> String {
@@ -108,9 +143,47 @@ impl FakeGitHub {
 
     /// An open issue of a repository that exists, by `owner/repo#12`.
     pub fn add_issue(&self, item: &str, title: &str) {
-        let issue =
-            Issue { title: title.to_owned(), author: "dana".to_owned(), labels: Vec::new(), comments: Vec::new() };
+        self.state.with(|state| state.issues.insert(item.to_owned(), Issue::new(title)));
+    }
+
+    /// An open pull request, with what its description says and the branch that it comes from.
+    pub fn add_pull_request(&self, item: &str, title: &str, body: &str, branch: &str) {
+        let (body, branch) = (Some(body.to_owned()), Some(branch.to_owned()));
+        let issue = Issue { body, branch, ..Issue::new(title) };
         self.state.with(|state| state.issues.insert(item.to_owned(), issue));
+    }
+
+    /// What the description of an issue says.
+    pub fn describe(&self, item: &str, body: &str) {
+        self.state.with(|state| state.issue(item).body = Some(body.to_owned()));
+    }
+
+    /// Somebody reviews a pull request: words over all (empty: none) and inline comments.
+    pub fn review(&self, item: &str, author: &str, body: &str, inline: &[&str]) -> Review {
+        self.state.with(|state| {
+            let comments = inline.iter().zip(10..).map(|(body, line)| state.inline_comment(body, line)).collect();
+            let body = Some(body.to_owned()).filter(|body| !body.is_empty());
+            let (id, author, review_state) = (state.next_id(), author.to_owned(), "commented".to_owned());
+            let review = Review { id, author, state: review_state, body, comments };
+            state.issue(item).reviews.push(review.clone());
+            review
+        })
+    }
+
+    /// A comment reads otherwise from now on.
+    pub fn edit(&self, item: &str, id: u64, body: &str) -> Comment {
+        self.state.with(|state| {
+            let comment = state.issue(item).comments.iter_mut().find(|comment| comment.id == id);
+            let comment = comment.expect("a comment of this world");
+            comment.body = body.to_owned();
+            comment.updated_at += jiff::SignedDuration::from_secs(1);
+            comment.clone()
+        })
+    }
+
+    /// The reactions that usher put on comments and items, as `PATH CONTENT`.
+    pub fn reactions(&self) -> Vec<String> {
+        self.state.with(|state| state.reactions.clone())
     }
 
     /// Puts these labels on an issue, instead of those it had.
@@ -169,7 +242,29 @@ impl FakeGitHub {
         match (call.method.as_str(), segments.as_slice()) {
             ("GET", ["user"]) => Ok(user(LOGIN).reply(200)),
             ("GET", ["repos", owner, repo]) => Ok(self.repository(&format!("{owner}/{repo}"))),
-            ("GET", ["repos", owner, repo, "issues", number]) => Ok(self.issue(&format!("{owner}/{repo}#{number}"))),
+            ("GET", ["repos", owner, repo, "issues", number]) => {
+                Ok(self.rendered(&call, &format!("{owner}/{repo}#{number}"), |issue, item| Some(issue.json(item))))
+            }
+            ("GET", ["repos", owner, repo, "issues", "comments", id]) => {
+                Ok(self.comment_by_id(&call, &format!("{owner}/{repo}#"), id))
+            }
+            ("GET", ["repos", owner, repo, "pulls", number]) => {
+                let item = format!("{owner}/{repo}#{number}");
+                Ok(self.rendered(&call, &item, |issue, item| issue.branch.is_some().then(|| issue.json(item))))
+            }
+            ("GET", ["repos", owner, repo, "pulls", number, "reviews", id]) => {
+                let item = format!("{owner}/{repo}#{number}");
+                Ok(self.rendered(&call, &item, |issue, item| Some(events::review(issue.review(id)?, item))))
+            }
+            ("GET", ["repos", owner, repo, "pulls", number, "reviews", id, "comments"]) => {
+                let item = format!("{owner}/{repo}#{number}");
+                Ok(self.rendered(&call, &item, |issue, item| Some(events::inline_comments(issue.review(id)?, item))))
+            }
+            ("POST", ["repos", _, _, .., "reactions"]) => {
+                let reaction = format!("{} {}", call.path, call.parameter("content"));
+                self.state.with(|state| state.reactions.push(reaction));
+                Ok(json!({"id": 1, "content": call.parameter("content")}).reply(201))
+            }
             ("GET", ["repos", owner, repo, "issues", number, "comments"]) => {
                 Ok(self.list_comments(&format!("{owner}/{repo}#{number}"), &call))
             }
@@ -192,11 +287,24 @@ impl FakeGitHub {
         })
     }
 
-    fn issue(&self, item: &str) -> Reply {
-        self.state.with(|state| match state.issues.get(item) {
-            Some(issue) => issue.json(item).reply(200),
+    /// What an item holds; with freshly signed URLs of its files when the caller asks for rendered bodies.
+    fn rendered(&self, call: &Call, item: &str, find: impl FnOnce(&Issue, &str) -> Option<Value>) -> Reply {
+        match self.state.with(|state| find(state.issues.get(item)?, item)) {
+            Some(found) => self.as_accepted(call, found).reply(200),
             None => not_found(),
-        })
+        }
+    }
+
+    fn comment_by_id(&self, call: &Call, repository: &str, id: &str) -> Reply {
+        let found = self.state.with(|state| {
+            let issues = state.issues.iter().filter(|(item, _)| item.starts_with(repository));
+            let mut comments = issues.flat_map(|(item, issue)| issue.comments.iter().map(move |it| (item, it)));
+            comments.find(|(_, comment)| comment.id.to_string() == id).map(|(item, comment)| comment.json(item))
+        });
+        match found {
+            Some(found) => self.as_accepted(call, found).reply(200),
+            None => not_found(),
+        }
     }
 
     /// One page, oldest first, with a `Link` to the next one.
@@ -254,28 +362,59 @@ impl State {
         self.issues.get_mut(item).expect("an issue of this world")
     }
 
+    fn next_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn inline_comment(&mut self, body: &str, line: u64) -> InlineComment {
+        InlineComment { id: self.next_id(), path: "src/squeak.rs".to_owned(), line, body: body.to_owned() }
+    }
+
     fn store_comment(&mut self, item: &str, author: &str, body: &str) -> Comment {
-        self.next_comment += 1;
         let now = Timestamp::from_second(Timestamp::now().as_second()).expect("the present");
         let (author, body) = (author.to_owned(), body.to_owned());
-        let comment = Comment { id: self.next_comment, author, body, created_at: now, updated_at: now };
+        let comment = Comment { id: self.next_id(), author, body, created_at: now, updated_at: now };
         self.issue(item).comments.push(comment.clone());
         comment
     }
 }
 
 impl Issue {
+    fn new(title: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            author: "dana".to_owned(),
+            body: None,
+            labels: Vec::new(),
+            comments: Vec::new(),
+            branch: None,
+            reviews: Vec::new(),
+        }
+    }
+
+    fn review(&self, id: &str) -> Option<&Review> {
+        self.reviews.iter().find(|review| review.id.to_string() == id)
+    }
+
     fn json(&self, item: &str) -> Value {
         let (repository, number) = item.split_once('#').expect("owner/repo#12");
         let labels: Vec<Value> = self.labels.iter().map(|label| json!({"name": label})).collect();
-        json!({
+        let kind = if self.branch.is_some() { "pull" } else { "issues" };
+        let mut issue = json!({
             "id": 1_000_000, "number": number.parse::<u64>().unwrap_or(0), "title": self.title, "state": "open",
             "locked": false, "user": user(&self.author), "labels": labels, "assignees": [], "milestone": null,
-            "body": null, "comments": self.comments.len(), "author_association": "OWNER",
+            "body": self.body, "comments": self.comments.len(), "author_association": "OWNER",
             "url": format!("https://api.github.com/repos/{repository}/issues/{number}"),
-            "html_url": format!("https://github.com/{repository}/issues/{number}"),
+            "html_url": format!("https://github.com/{repository}/{kind}/{number}"),
             "created_at": "2026-11-01T09:00:00Z", "updated_at": "2026-11-01T09:00:00Z", "closed_at": null,
-        })
+        });
+        if let Some(branch) = &self.branch {
+            issue["head"] = json!({"ref": branch, "sha": "0".repeat(40)});
+            issue["draft"] = json!(false);
+            issue["merged"] = json!(false);
+        }
+        issue
     }
 }
 

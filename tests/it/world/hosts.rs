@@ -25,6 +25,7 @@ enum Part {
     SlackSocket,
     SlackFiles,
     GitHubApi,
+    GitHubFiles,
     Nobody,
 }
 
@@ -34,6 +35,7 @@ fn part(host: &str) -> Part {
         "wss-primary.slack.com" => Part::SlackSocket,
         "files.slack.com" | "files-origin.slack.com" | "acme.slack.com" => Part::SlackFiles,
         "api.github.com" => Part::GitHubApi,
+        host if FakeGitHub::serves(host) => Part::GitHubFiles,
         _ => Part::Nobody,
     }
 }
@@ -53,6 +55,7 @@ impl Hosts {
             Part::SlackApi => self.slack.api(Call::read(&host, request).await).await,
             Part::SlackFiles => self.slack.file(Call::read(&host, request).await).await,
             Part::GitHubApi => self.github.api(Call::read(&host, request).await).await,
+            Part::GitHubFiles => self.github.file(Call::read(&host, request).await).await,
             Part::Nobody => {
                 self.unexpected.record(format!("{} https://{host}{}", request.method(), request.uri().path()));
                 Ok(http::whole(200, "text/plain", "nobody lives here"))

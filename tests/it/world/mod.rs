@@ -25,6 +25,7 @@ mod proxy;
 mod shared;
 mod slack;
 mod tmux;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,13 +38,15 @@ use tokio::runtime::Runtime;
 pub use agent::{Agent, recorder_path};
 pub use daemon::{Daemon, Launch};
 pub use eventually::{deadline, eventually, eventually_async};
-pub use github::{Comment, FakeGitHub, LOGIN};
+pub use github::events::{bot, with};
+pub use github::{AssetRequest, Comment, FakeGitHub, LOGIN, Review};
 pub use proxy::Proxy;
 pub use slack::{
     APP, Ack, BOT, BOT_USER, Behaviour, CENTRAL, ChannelKind, DANA, DANA_DM, Envelope, Ephemeral, FakeSlack, Fault,
     FileRequest, FileSpec, PRIVATE_ROOM, Posted, ROOM, SAM, TEAM, Transcript, Twin, disconnect_frame, hello_frame,
 };
 pub use tmux::Tmux;
+pub use webhook::{Delivery, Hook, Response, signed};
 
 use hosts::Hosts;
 use shared::{Secrets, Unexpected};
@@ -116,6 +119,19 @@ impl World {
         self.launch.environment.remove(name);
     }
 
+    /// Gives usher a webhook secret, so that it listens. The secret.
+    pub fn with_webhook(&mut self) -> String {
+        let secret = self.secret("webhook secret", "whs-");
+        self.set_env("USHER_GITHUB_WEBHOOK_SECRET", &secret);
+        secret
+    }
+
+    /// The webhook that GitHub posts to this daemon, signed with the secret of `with_webhook`.
+    pub fn hook(&self, daemon: &Daemon) -> Hook {
+        let secret = &self.launch.environment["USHER_GITHUB_WEBHOOK_SECRET"];
+        Hook::new(daemon, secret.clone())
+    }
+
     /// Starts `usher run`.
     pub fn daemon(&self) -> Daemon {
         self.launch.daemon()
@@ -182,6 +198,9 @@ impl World {
 
             [github]
             repositories = ["{REPOSITORY}"]
+
+            [webhook]
+            listen = "127.0.0.1:0"
 
             [[people]]
             name = "Dana"
