@@ -4,7 +4,7 @@
 //! (`pipeline`). Today's vocabulary is the reply; the other acts of the design are further rows of this function.
 
 use crate::core::act::Act;
-use crate::core::message::Message;
+use crate::core::message::{Message, Supplement};
 use crate::core::session::Listen;
 use crate::core::work_item::WorkItem;
 
@@ -28,10 +28,16 @@ pub enum Classification {
     NotAddressed,
     /// A mention with nothing in it.
     Empty,
+    /// Somebody took back what they had said. Kept as a note; an agent that acted on it cannot unread it, and nobody is
+    /// woken by it (field report W11).
+    TakenBack,
 }
 
 /// Decides what a message is; first match wins.
 pub fn classify(message: &Message, bound: Option<&Bound>) -> Classification {
+    if matches!(message.supplement, Some(Supplement::Deleted { .. })) {
+        return Classification::TakenBack;
+    }
     let Some(bound) = bound else { return Classification::Unmapped };
     if bound.listen == Listen::Mentions && !message.addressed {
         return Classification::NotAddressed;

@@ -86,7 +86,7 @@ pub struct Notice {
 /// What is told of a refusal, `None` where silence is owed. Strangers and talk that is not for usher get silence.
 pub fn refused(refusal: Refusal, addressed: bool) -> Option<Notice> {
     let text = match refusal {
-        Refusal::Stranger | Refusal::NotAddressed => return None,
+        Refusal::Stranger | Refusal::NotAddressed | Refusal::TakenBack => return None,
         Refusal::Unmapped if !addressed => return None,
         Refusal::Unmapped => {
             "usher does not know which work item this conversation belongs to, so nothing was delivered. Whoever runs the \

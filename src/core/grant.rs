@@ -84,6 +84,8 @@ pub enum Refusal {
     NotAddressed,
     /// A mention with nothing in it.
     Empty,
+    /// A note that something was taken back: silence.
+    TakenBack,
     /// The platform may not publish this act. Never downgraded to prose.
     NotPublished(Act),
 }
@@ -96,6 +98,7 @@ impl Refusal {
             Self::Unmapped => "unmapped",
             Self::NotAddressed => "not-addressed",
             Self::Empty => "empty",
+            Self::TakenBack => "taken-back",
             Self::NotPublished(_) => "not-published",
         }
     }
@@ -151,6 +154,7 @@ pub fn authorise(grants: &Grants, message: Message, classification: Classificati
         Classification::Unmapped => return Verdict::Refused(Refusal::Unmapped),
         Classification::NotAddressed => return Verdict::Refused(Refusal::NotAddressed),
         Classification::Empty => return Verdict::Refused(Refusal::Empty),
+        Classification::TakenBack => return Verdict::Refused(Refusal::TakenBack),
     };
     if !grants.publishes(&message.place, act) {
         return Verdict::Refused(Refusal::NotPublished(act));
