@@ -254,6 +254,19 @@ impl Message {
         }
     }
 
+    fn merge_place(&mut self, twin: Place) {
+        match (&mut self.place, twin) {
+            (Place::Slack(mine), Place::Slack(theirs)) => {
+                if mine.conversation == ConversationKind::Unknown {
+                    mine.conversation = theirs.conversation;
+                }
+                mine.thread = mine.thread.take().or(theirs.thread);
+            }
+            (Place::GitHub(mine), Place::GitHub(theirs)) if mine.closes.is_empty() => mine.closes = theirs.closes,
+            (Place::Slack(_) | Place::GitHub(_), _) => {}
+        }
+    }
+
     /// Takes over what a second copy of the same post knows and this one does not.
     ///
     /// A mention reaches usher twice, as `message` and as `app_mention`, in either order, and either copy may lack the
@@ -272,12 +285,7 @@ impl Message {
                 self.attachments.push(file);
             }
         }
-        if let (Place::Slack(mine), Place::Slack(theirs)) = (&mut self.place, twin.place) {
-            if mine.conversation == ConversationKind::Unknown {
-                mine.conversation = theirs.conversation;
-            }
-            mine.thread = mine.thread.take().or(theirs.thread);
-        }
+        self.merge_place(twin.place);
         self.permalink = self.permalink.take().or(twin.permalink);
         self.merge_facts(twin.github);
         *self != before

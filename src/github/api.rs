@@ -11,6 +11,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::core::message::Spot;
 use crate::core::work_item::WorkItem;
@@ -21,6 +22,12 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Pages of 100 comments that a read back looks at; 10,000 comments in the time of one restart are not usher's.
 const MAX_PAGES: usize = 100;
+
+/// Bodies as they were written.
+const PLAIN: &str = "application/vnd.github+json";
+
+/// Bodies rendered as well, with freshly signed URLs (platform-facts E3).
+const RENDERED: &str = "application/vnd.github.full+json";
 
 /// The client of one GitHub host.
 #[derive(Debug, Clone)]
@@ -157,8 +164,42 @@ impl Api {
             Spot::Comment(id) => format!("/repos/{repository}/issues/comments/{id}"),
             Spot::Review(id) => format!("/repos/{repository}/pulls/{number}/reviews/{id}"),
         };
-        let request = self.request_as(Method::GET, &path, "application/vnd.github.full+json")?;
-        read::<Rendered>(self.send(request, &item.to_string()).await?).await.map(|rendered| rendered.body_html)
+        let request = self.request_as(Method::GET, &path, RENDERED)?;
+        let said: Rendered = read(self.send(request, &item.to_string()).await?).await?;
+        let Spot::Review(_) = spot else { return Ok(said.body_html) };
+        let inline: Vec<Rendered> = self.pages(&format!("{path}/comments"), RENDERED, &item.to_string()).await?;
+        Ok(inline.into_iter().fold(said.body_html, |html, comment| html + "\n" + &comment.body_html))
+    }
+
+    /// A review, without its inline comments.
+    pub async fn review(&self, pull_request: &WorkItem, id: u64) -> Result<Value, ApiError> {
+        self.get(&format!("{}/reviews/{id}", pull_path(pull_request)), &pull_request.to_string()).await
+    }
+
+    /// The inline comments of a review, all pages.
+    pub async fn review_comments(&self, pull_request: &WorkItem, id: u64) -> Result<Vec<Value>, ApiError> {
+        let path = format!("{}/reviews/{id}/comments", pull_path(pull_request));
+        self.pages(&path, PLAIN, &pull_request.to_string()).await
+    }
+
+    /// A pull request.
+    pub async fn pull_request(&self, item: &WorkItem) -> Result<Value, ApiError> {
+        self.get(&pull_path(item), &item.to_string()).await
+    }
+
+    async fn pages<T: DeserializeOwned>(&self, path: &str, accept: &str, what: &str) -> Result<Vec<T>, ApiError> {
+        let mut all = Vec::new();
+        for page in 1..=MAX_PAGES {
+            let query = [("per_page", "100".to_owned()), ("page", page.to_string())];
+            let request = self.request_as(Method::GET, path, accept)?.query(&query);
+            let found: Vec<T> = read(self.send(request, what).await?).await?;
+            let full = found.len() == 100;
+            all.extend(found);
+            if !full {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> Result<T, ApiError> {
@@ -166,7 +207,7 @@ impl Api {
     }
 
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
-        self.request_as(method, path, "application/vnd.github+json")
+        self.request_as(method, path, PLAIN)
     }
 
     fn request_as(&self, method: Method, path: &str, accept: &str) -> Result<RequestBuilder, ApiError> {
@@ -201,6 +242,10 @@ impl Api {
 
 fn comments_path(item: &WorkItem) -> String {
     format!("/repos/{}/issues/{}/comments", item.repository(), item.number())
+}
+
+fn pull_path(item: &WorkItem) -> String {
+    format!("/repos/{}/pulls/{}", item.repository(), item.number())
 }
 
 fn whole_seconds(moment: Timestamp) -> String {

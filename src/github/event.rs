@@ -87,6 +87,38 @@ pub fn read(event: &str, payload: &Value, scope: Scope<'_>, own: &Own) -> What {
     }
 }
 
+/// A review that came in events, with what REST says of it: its words, its state and every inline comment.
+pub(super) fn review_of(message: &Message, review: &Value, comments: &[Value], host: Option<&str>) -> Message {
+    let mut whole = message.clone();
+    let body = text(review, "body").unwrap_or_default();
+    let texts = std::iter::once(body).chain(comments.iter().filter_map(|comment| text(comment, "body")));
+    let mut fields = message.github.as_ref().map(|facts| facts.fields.clone()).unwrap_or_default();
+    fields.insert("review".to_owned(), Value::Object(review_fields(review)));
+    let inline =
+        comments.iter().filter_map(|comment| Some((count(comment, "id")?, picked(comment, COMMENT)))).collect();
+    whole.merge(Message {
+        text: body.to_owned(),
+        attachments: texts.flat_map(|text| attachments(text, host)).collect(),
+        github: Some(GitHubFacts {
+            event: "pull_request_review".to_owned(),
+            action: "submitted".to_owned(),
+            fields,
+            inline,
+        }),
+        ..message.clone()
+    });
+    whole
+}
+
+/// REST writes the state in upper case, webhooks in lower case (platform-facts D).
+fn review_fields(review: &Value) -> Map<String, Value> {
+    let mut fields = picked(review, REVIEW);
+    if let Some(state) = text(review, "state") {
+        fields.insert("state".to_owned(), json!(state.to_ascii_lowercase()));
+    }
+    fields
+}
+
 /// Where an event's words stand in its payload.
 struct Said<'v> {
     /// The container with the words.
@@ -249,11 +281,14 @@ fn facts(event: &str, payload: &Value, said: &Said<'_>) -> GitHubFacts {
 
 /// What a prompt may read, by container. Anything else in a payload never reaches one.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("comment", &["path", "line", "body", "html_url", "author"]),
-    ("review", &["state", "body", "html_url", "author"]),
+    ("comment", COMMENT),
+    ("review", REVIEW),
     ("issue", &["number", "title", "state", "html_url"]),
     ("pull_request", &["number", "title", "state", "html_url", "draft", "merged"]),
 ];
+
+const COMMENT: &[&str] = &["path", "line", "body", "html_url", "author"];
+const REVIEW: &[&str] = &["state", "body", "html_url", "author"];
 
 fn picked(container: &Value, allowed: &[&str]) -> Map<String, Value> {
     let pick = |name: &&str| {

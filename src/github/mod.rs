@@ -3,6 +3,7 @@
 pub mod api;
 pub mod assets;
 mod closing;
+pub mod completion;
 pub mod event;
 pub mod identity;
 pub mod ledger;

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use tracing::{debug, info, warn};
 use url::form_urlencoded;
 
+use super::completion::incomplete_until;
 use super::event::{Own, Scope, What, read};
 use super::signature::{Verified, verify};
 use crate::core::grant::Grants;
@@ -123,7 +124,7 @@ impl Webhook {
             }
         };
         let (id, now) = (message.id.clone(), Timestamp::now());
-        let arrival = Arrival { message, event: delivery.guid, twin_until: None, now };
+        let arrival = Arrival { twin_until: incomplete_until(&message, now), message, event: delivery.guid, now };
         match self.inbox.put(arrival).await {
             Ok(put) => {
                 info!(%id, outcome = ?put, "accepted");

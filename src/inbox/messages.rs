@@ -130,6 +130,9 @@ impl Verdict {
     }
 }
 
+/// However many copies come, a message waits no longer than this for the next one: a person is waiting for its effect.
+const LONGEST_WAIT_MS: i64 = 5_000;
+
 /// What became of a copy that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
@@ -530,10 +533,20 @@ fn put(db: &Connection, arrival: &Arrival) -> rusqlite::Result<Put> {
         return Ok(Put::New);
     }
     let merged = merge(db, &arrival.message, &arrival.event, arrival.now)?;
-    if merged && arrival.twin_until.is_none() {
-        db.execute("UPDATE message SET twin_until = 0 WHERE id = ?1", [arrival.message.id.as_str()])?;
+    if merged {
+        wait_on(db, &arrival.message.id, until)?;
     }
     Ok(if merged { Put::Merged } else { Put::Duplicate })
+}
+
+/// A whole copy ends the wait. One that may itself be followed by more prolongs it, for a while; a wait that has ended
+/// does not begin again.
+fn wait_on(db: &Connection, id: &MessageId, until: i64) -> rusqlite::Result<()> {
+    let sql =
+        "UPDATE message SET twin_until = CASE WHEN ?2 = 0 THEN 0 ELSE max(twin_until, min(?2, arrived_at + ?3)) END
+               WHERE id = ?1 AND twin_until <> 0";
+    db.prepare_cached(sql)?.execute(params![id.as_str(), until, LONGEST_WAIT_MS])?;
+    Ok(())
 }
 
 /// Merges a further copy into a message that nobody has looked at yet. A retry of the same event adds nothing.

@@ -10,16 +10,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::Pipeline;
 use crate::core::classify::{Bound, classify};
 use crate::core::feedback;
 use crate::core::grant::{Authorised, Verdict, authorise};
-use crate::core::message::{Message, MessageId, Place};
+use crate::core::message::{Message, MessageId, Place, SlackPlace, Spot};
 use crate::core::session::{Conversation, Listen};
 use crate::core::work_item::WorkItem;
+use crate::github::completion::completed;
 use crate::inbox::messages::Newcomer;
 use crate::slack::event::{PostedIn, What, read_post};
 
@@ -28,6 +29,9 @@ const NO_TWIN: Duration = Duration::from_secs(3_600);
 
 /// How many posts are read again at once.
 const MAX_LOOKUPS: usize = 8;
+
+/// How long GitHub may take to complete a message, which holds its lane that long.
+const GITHUB_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The second looks under way, each message in one at most.
 #[derive(Default)]
@@ -52,6 +56,23 @@ impl Lookups {
     }
 }
 
+/// The order that a newcomer must not leave: its lane's, or while a pull request's is being asked for, its own.
+fn lane(newcomer: &Newcomer) -> Option<WorkItem> {
+    match (&newcomer.bound, &newcomer.message.place) {
+        (Some((work_item, _)), _) => Some(work_item.clone()),
+        (None, Place::GitHub(place)) => Some(place.item.clone()),
+        (None, Place::Slack(_)) => None,
+    }
+}
+
+/// Whose session a comment on a pull request speaks to is asked for only when the pull request has none of its own.
+fn may_lack_something(newcomer: &Newcomer) -> bool {
+    match &newcomer.message.place {
+        Place::GitHub(place) => matches!(place.spot, Spot::Review(_)) || newcomer.bound.is_none(),
+        Place::Slack(_) => true,
+    }
+}
+
 impl Pipeline {
     /// Admits or refuses everybody who does not wait for a twin, in order of arrival; answers when the next wait ends.
     ///
@@ -61,7 +82,7 @@ impl Pipeline {
         let mut next = Instant::now() + NO_TWIN;
         let mut waiting: BTreeSet<WorkItem> = BTreeSet::new();
         for newcomer in self.inbox.newcomers().await? {
-            let lane = newcomer.bound.as_ref().map(|(work_item, _)| work_item.clone());
+            let lane = lane(&newcomer);
             if lane.as_ref().is_some_and(|lane| waiting.contains(lane)) {
                 continue;
             }
@@ -69,7 +90,7 @@ impl Pipeline {
                 self.refuse_or_admit(newcomer, now).await?;
                 continue;
             }
-            match newcomer.twin_until {
+            match newcomer.twin_until.filter(|_| may_lack_something(&newcomer)) {
                 None => self.refuse_or_admit(newcomer, now).await?,
                 Some(until) => {
                     waiting.extend(lane);
@@ -129,7 +150,28 @@ impl Pipeline {
     }
 
     async fn read_again(&self, message: &Message) -> Option<Message> {
-        let Place::Slack(place) = &message.place else { return None };
+        match &message.place {
+            Place::Slack(place) => self.read_post_again(message, place).await,
+            Place::GitHub(_) => self.ask_github(message).await,
+        }
+    }
+
+    async fn ask_github(&self, message: &Message) -> Option<Message> {
+        let asked = completed(&self.github, message, self.github_host.as_deref());
+        match timeout(GITHUB_PATIENCE, asked).await {
+            Ok(Ok(whole)) => Some(whole),
+            Ok(Err(error)) => {
+                warn!(id = %message.id, %error, "GitHub did not say the rest: it goes on as its events brought it");
+                None
+            }
+            Err(_) => {
+                warn!(id = %message.id, "GitHub takes too long to say the rest: it goes on as its events brought it");
+                None
+            }
+        }
+    }
+
+    async fn read_post_again(&self, message: &Message, place: &SlackPlace) -> Option<Message> {
         let post = match self.slack.post_at(&place.channel, &place.ts, place.thread.as_deref()).await {
             Ok(post) => post?,
             Err(error) => {
