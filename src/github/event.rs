@@ -261,7 +261,11 @@ fn facts(event: &str, payload: &Value, said: &Said<'_>) -> GitHubFacts {
     let mut fields = Map::new();
     let mut inline = BTreeMap::new();
     for (name, allowed) in ALLOWED {
-        let picked = picked(field(payload, name), allowed);
+        let container = field(payload, name);
+        let mut picked = picked(container, allowed);
+        if std::ptr::eq(container, said.container) {
+            picked.extend(self::picked(container, WORDS));
+        }
         match count(said.container, "id") {
             _ if picked.is_empty() => {}
             Some(id) if event == "pull_request_review_comment" && *name == "comment" => drop(inline.insert(id, picked)),
@@ -278,6 +282,10 @@ fn facts(event: &str, payload: &Value, said: &Said<'_>) -> GitHubFacts {
         inline,
     }
 }
+
+/// The words, of the container that the event is about. An issue's description is repeated in the event of every comment
+/// on it, and is then not what was said, nor said by who may speak.
+const WORDS: &[&str] = &["body", "author"];
 
 /// What a prompt may read, by container. Anything else in a payload never reaches one.
 const ALLOWED: &[(&str, &[&str])] = &[
