@@ -3,73 +3,11 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::endpoint::Endpoint;
 use crate::main_job::USHER;
-use crate::world::{Agent, Daemon, Delivery, Hook, ITEM, REPOSITORY, Response, World, eventually, signed, with};
-
-/// A daemon that listens, with an agent bound to the work item.
-struct Endpoint {
-    daemon: Option<Daemon>,
-    hook: Hook,
-    agent: Agent,
-    world: World,
-}
-
-impl Endpoint {
-    fn begin() -> Self {
-        Self::with_config("")
-    }
-
-    fn with_config(overrides: &str) -> Self {
-        let mut world = World::new(USHER);
-        world.config(overrides);
-        world.with_webhook();
-        Self::of(world)
-    }
-
-    fn of(world: World) -> Self {
-        let agent = world.claude();
-        let bound = world.cli(&["bind", ITEM, "--pane", &agent.pane]);
-        assert!(bound.status.success(), "{}", String::from_utf8_lossy(&bound.stderr));
-        let daemon = world.daemon();
-        let hook = world.hook(&daemon);
-        Self { daemon: Some(daemon), hook, agent, world }
-    }
-
-    /// The event of a comment by Dana.
-    fn said(&self, words: &str) -> Value {
-        let comment = self.world.github.comment(ITEM, "dana", words);
-        self.world.github.comment_event(ITEM, "created", &comment)
-    }
-
-    fn delivery(&self, words: &str) -> Delivery {
-        self.hook.delivery("issue_comment", &self.said(words))
-    }
-
-    #[track_caller]
-    fn wait_submitted(&self, words: &str) {
-        eventually(&format!("`{words}` is submitted"), || match self.agent.submitted() {
-            submitted if submitted.iter().any(|text| text.contains(words)) => Ok(()),
-            submitted => Err(submitted),
-        });
-    }
-
-    fn database(&self) -> Connection {
-        Connection::open(self.world.dir().join("state/local/usher.db")).unwrap()
-    }
-
-    /// How many messages usher knows.
-    fn stored(&self) -> i64 {
-        self.database().query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap()
-    }
-
-    #[track_caller]
-    fn assert_nothing_stored(&self) {
-        assert_eq!(self.stored(), 0);
-    }
-}
+use crate::world::{Delivery, REPOSITORY, Response, World, signed, with};
 
 fn is(response: &Response, status: u16, body: &str) {
     assert_eq!((response.status, response.body.as_str()), (status, body));
@@ -267,11 +205,9 @@ fn a_half_sent_head_is_closed_and_holds_nobody_up() {
 fn what_was_answered_with_202_survives_the_power_going_off() {
     let mut endpoint = Endpoint::begin();
     is(&endpoint.hook.deliver("issue_comment", &endpoint.said("Do not lose me")), 202, "stored\n");
-    endpoint.daemon.take().unwrap().kill9();
-    endpoint.daemon = Some(endpoint.world.daemon());
+    endpoint.kill9_and_start();
     endpoint.wait_submitted("Do not lose me");
-    let hook = endpoint.world.hook(endpoint.daemon.as_ref().unwrap());
-    is(&hook.deliver("issue_comment", &endpoint.said("And then")), 202, "stored\n");
+    is(&endpoint.hook.deliver("issue_comment", &endpoint.said("And then")), 202, "stored\n");
     endpoint.wait_submitted("And then");
     assert_eq!(endpoint.agent.submitted().len(), 2, "{:?}", endpoint.agent.submitted());
 }

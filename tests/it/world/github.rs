@@ -67,6 +67,7 @@ pub struct Comment {
     pub body: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    pub html_url: String,
 }
 
 /// A review of a pull request.
@@ -373,9 +374,11 @@ impl State {
 
     fn store_comment(&mut self, item: &str, author: &str, body: &str) -> Comment {
         let now = Timestamp::from_second(Timestamp::now().as_second()).expect("the present");
-        let (author, body) = (author.to_owned(), body.to_owned());
-        let comment = Comment { id: self.next_id(), author, body, created_at: now, updated_at: now };
-        self.issue(item).comments.push(comment.clone());
+        let (author, body, id) = (author.to_owned(), body.to_owned(), self.next_id());
+        let issue = self.issue(item);
+        let html_url = format!("{}#issuecomment-{id}", issue.html_url(item));
+        let comment = Comment { id, author, body, created_at: now, updated_at: now, html_url };
+        issue.comments.push(comment.clone());
         comment
     }
 }
@@ -393,6 +396,11 @@ impl Issue {
         }
     }
 
+    fn html_url(&self, item: &str) -> String {
+        let kind = if self.branch.is_some() { "pull" } else { "issues" };
+        format!("https://github.com/{}", item.replace('#', &format!("/{kind}/")))
+    }
+
     fn review(&self, id: &str) -> Option<&Review> {
         self.reviews.iter().find(|review| review.id.to_string() == id)
     }
@@ -400,13 +408,12 @@ impl Issue {
     fn json(&self, item: &str) -> Value {
         let (repository, number) = item.split_once('#').expect("owner/repo#12");
         let labels: Vec<Value> = self.labels.iter().map(|label| json!({"name": label})).collect();
-        let kind = if self.branch.is_some() { "pull" } else { "issues" };
         let mut issue = json!({
             "id": 1_000_000, "number": number.parse::<u64>().unwrap_or(0), "title": self.title, "state": "open",
             "locked": false, "user": user(&self.author), "labels": labels, "assignees": [], "milestone": null,
             "body": self.body, "comments": self.comments.len(), "author_association": "OWNER",
             "url": format!("https://api.github.com/repos/{repository}/issues/{number}"),
-            "html_url": format!("https://github.com/{repository}/{kind}/{number}"),
+            "html_url": self.html_url(item),
             "created_at": "2026-11-01T09:00:00Z", "updated_at": "2026-11-01T09:00:00Z", "closed_at": null,
         });
         if let Some(branch) = &self.branch {
@@ -427,7 +434,7 @@ impl Comment {
             "created_at": self.created_at, "updated_at": self.updated_at, "performed_via_github_app": null,
             "url": format!("https://api.github.com/repos/{repository}/issues/comments/{id}"),
             "issue_url": format!("https://api.github.com/repos/{repository}/issues/{number}"),
-            "html_url": format!("https://github.com/{repository}/issues/{number}#issuecomment-{id}"),
+            "html_url": self.html_url,
         })
     }
 }

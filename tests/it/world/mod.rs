@@ -182,6 +182,15 @@ impl World {
         leaks
     }
 
+    /// The files of usher's state that hold this text: the database and its log among them.
+    pub fn state_holding(&self, text: &str) -> Vec<PathBuf> {
+        let holds = |path: &PathBuf| {
+            let bytes = fs::read(path).unwrap_or_default();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        };
+        files_below(&self.dir().join("state")).into_iter().filter(holds).collect()
+    }
+
     /// Ends the world. The same happens when it is dropped; this says so in a story.
     pub fn finish(self) {}
 
