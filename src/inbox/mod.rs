@@ -36,6 +36,10 @@ pub use messages::{Paste, Put, Row, Stage, Verdict};
 /// How often the thread looks whether another process (`usher bind`, `usher inbox drop`) changed the database.
 const LOOK_FOR_OTHERS: Duration = Duration::from_millis(200);
 
+/// How long another process may hold the database. Twice this is what a webhook delivery may have to wait for its 503,
+/// behind a batch that waited as well; GitHub takes an answer within ten seconds (platform-facts D).
+const BUSY: Duration = Duration::from_secs(4);
+
 /// How many jobs are committed together at most.
 const BATCH: usize = 256;
 
@@ -202,7 +206,7 @@ pub async fn until(moment: Option<Timestamp>) {
 fn connect(path: &Path) -> anyhow::Result<Connection> {
     let connection =
         Connection::open(path).with_context(|| format!("the database {} could not be opened", path.display()))?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -219,8 +223,7 @@ fn serve(connection: &Connection, waiting: &Receiver<Job>, bells: &Bells) {
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let batch: Vec<Job> = first.into_iter().chain(waiting.try_iter().take(BATCH)).collect();
-        let own = batch.iter().map(|job| job.ring).max().unwrap_or(Ring::Nothing);
-        commit(connection, batch);
+        let own = commit(connection, batch);
         let now = data_version(connection);
         let ring = if now == version { own } else { Ring::News };
         version = now;
@@ -238,19 +241,37 @@ fn data_version(connection: &Connection) -> i64 {
     connection.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap_or_default()
 }
 
-fn commit(connection: &Connection, batch: Vec<Job>) {
-    let Some(need) = batch.iter().map(|job| job.need).max() else { return };
-    let begun = begin(connection, need).map_err(|error| error.to_string());
-    let answers: Vec<Answer> = batch.into_iter().map(|job| (job.run)(connection, &begun)).collect();
-    let outcome = begun.and_then(|()| connection.execute_batch("COMMIT").map_err(|error| error.to_string()));
+/// Commits the jobs together; answers the loudest bell of what was committed. What was not wakes nobody.
+fn commit(connection: &Connection, batch: Vec<Job>) -> Ring {
+    let Some(need) = batch.iter().map(|job| job.need).max() else { return Ring::Nothing };
+    let ring = batch.iter().map(|job| job.ring).max().unwrap_or(Ring::Nothing);
+    if let Err(error) = begin(connection, need) {
+        error!(%error, "the inbox could not be written");
+        // Whoever only reads does not fail with the others: a part of usher that has nothing to write goes on.
+        let (reads, writes): (Vec<Job>, Vec<Job>) =
+            batch.into_iter().partition(|job| job.need == Need::Read && need != Need::Read);
+        refuse(connection, writes, &error.to_string());
+        return commit(connection, reads);
+    }
+    let answers: Vec<Answer> = batch.into_iter().map(|job| (job.run)(connection, &Ok(()))).collect();
+    let outcome = connection.execute_batch("COMMIT");
     if let Err(error) = &outcome {
         error!(%error, "the inbox could not be written");
         if !connection.is_autocommit() {
             drop(connection.execute_batch("ROLLBACK"));
         }
     }
+    let outcome = outcome.map_err(|error| error.to_string());
     for answer in answers {
         answer(outcome.clone());
+    }
+    if outcome.is_ok() { ring } else { Ring::Nothing }
+}
+
+/// Answers jobs that are not run.
+fn refuse(connection: &Connection, writes: Vec<Job>, error: &str) {
+    for job in writes {
+        (job.run)(connection, &Err(error.to_owned()))(Err(error.to_owned()));
     }
 }
 
