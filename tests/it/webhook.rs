@@ -1,5 +1,6 @@
 //! The endpoint: every answer that GitHub, or anybody else who finds the port, can get (design 5.4).
 
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ fn the_same_comment_through_another_hook_is_the_same_comment() {
     let event = endpoint.said("It squeaks");
     is(&endpoint.hook.deliver("issue_comment", &event), 202, "stored\n");
     let other = endpoint.hook.delivery("issue_comment", &event).header("X-GitHub-Hook-ID", "7");
-    is(&endpoint.hook.send(other), 200, "known already\n");
+    is(&endpoint.hook.send(&other), 200, "known already\n");
     assert_eq!(endpoint.stored(), 1);
 }
 
@@ -84,10 +85,10 @@ fn what_is_not_signed_with_the_secret_gets_one_fixed_answer() {
         unsigned.clone().header("X-Hub-Signature-256", &signature[..signature.len() - 2]),
         unsigned.header("X-Hub-Signature-256", &signature.replace("sha256", "sha1")),
     ] {
-        is(&endpoint.hook.send(forged), 401, "the signature is missing or wrong\n");
+        is(&endpoint.hook.send(&forged), 401, "the signature is missing or wrong\n");
     }
     endpoint.assert_nothing_stored();
-    is(&endpoint.hook.send(delivery), 202, "stored\n");
+    is(&endpoint.hook.send(&delivery), 202, "stored\n");
 }
 
 #[test]
@@ -104,10 +105,10 @@ fn a_signed_body_that_is_no_delivery_is_malformed() {
     ] {
         let malformed = Delivery { body: bytes.to_vec(), ..delivery.clone() };
         let malformed = malformed.header("Content-Length", &bytes.len().to_string());
-        is(&endpoint.hook.send(malformed.header("Content-Type", content_type)), 400, "the delivery cannot be read\n");
+        is(&endpoint.hook.send(&malformed.header("Content-Type", content_type)), 400, "the delivery cannot be read\n");
     }
     for header in ["X-GitHub-Event", "X-GitHub-Delivery"] {
-        is(&endpoint.hook.send(delivery.clone().without(header)), 400, "the delivery cannot be read\n");
+        is(&endpoint.hook.send(&delivery.clone().without(header)), 400, "the delivery cannot be read\n");
     }
     endpoint.assert_nothing_stored();
 }
@@ -117,31 +118,31 @@ fn another_path_method_or_content_type_is_refused() {
     let endpoint = Endpoint::begin();
     let delivery = endpoint.delivery("fine");
     let elsewhere = Delivery { path: "/elsewhere".into(), ..delivery.clone() };
-    assert_eq!(endpoint.hook.send(elsewhere).status, 404);
+    assert_eq!(endpoint.hook.send(&elsewhere).status, 404);
     for method in ["GET", "PUT", "DELETE"] {
-        assert_eq!(endpoint.hook.send(Delivery { method: method.into(), ..delivery.clone() }).status, 405, "{method}");
+        assert_eq!(endpoint.hook.send(&Delivery { method: method.into(), ..delivery.clone() }).status, 405, "{method}");
     }
     for content_type in ["text/plain", "application/jsonp", "multipart/form-data; boundary=x", ""] {
         let other = delivery.clone().header("Content-Type", content_type);
-        is(&endpoint.hook.send(other), 415, "send application/json or a form\n");
+        is(&endpoint.hook.send(&other), 415, "send application/json or a form\n");
     }
     let unnamed = delivery.clone().without("Content-Type");
-    is(&endpoint.hook.send(unnamed), 415, "send application/json or a form\n");
+    is(&endpoint.hook.send(&unnamed), 415, "send application/json or a form\n");
     endpoint.assert_nothing_stored();
     let with_charset = delivery.header("Content-Type", "Application/JSON; charset=utf-8");
-    is(&endpoint.hook.send(with_charset), 202, "stored\n");
+    is(&endpoint.hook.send(&with_charset), 202, "stored\n");
 }
 
 #[test]
 fn a_delivery_over_the_cap_is_refused_declared_or_not() {
     let endpoint = Endpoint::with_config("[webhook]\nmax_body = \"64KiB\"");
     let large = endpoint.delivery(&"x".repeat(65 * 1024));
-    is(&endpoint.hook.send(large.clone()), 413, "the delivery is too large\n");
+    is(&endpoint.hook.send(&large.clone()), 413, "the delivery is too large\n");
     let (length, signature) = (large.body.len(), signed(large.secret.as_deref().unwrap(), &large.body));
     let chunked = [format!("{length:x}\r\n").as_bytes(), &large.body, b"\r\n0\r\n\r\n"].concat();
     let streamed = Delivery { secret: None, body: chunked, ..large.without("Content-Length") };
     let streamed = streamed.header("Transfer-Encoding", "chunked").header("X-Hub-Signature-256", &signature);
-    is(&endpoint.hook.send(streamed), 413, "the delivery is too large\n");
+    is(&endpoint.hook.send(&streamed), 413, "the delivery is too large\n");
     endpoint.assert_nothing_stored();
     is(&endpoint.hook.deliver("issue_comment", &endpoint.said("small enough")), 202, "stored\n");
 }
@@ -158,6 +159,7 @@ fn a_delivery_of_twenty_megabytes_is_taken() {
 fn what_cannot_be_stored_is_refused_and_its_redelivery_is_not_a_duplicate() {
     // Field reports W4 and W7.
     let endpoint = Endpoint::begin();
+    endpoint.daemon().wait_line("ready slack=up");
     let database = endpoint.database();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = endpoint.hook.deliver("issue_comment", &endpoint.said("Once more"));
@@ -176,7 +178,7 @@ fn both_secrets_of_a_rotation_are_good() {
     let endpoint = Endpoint::of(world);
     for (secret, words) in [(new, "with the new one"), (old, "with the old one")] {
         let delivery = Delivery { secret: Some(secret), ..endpoint.delivery(words) };
-        is(&endpoint.hook.send(delivery), 202, "stored\n");
+        is(&endpoint.hook.send(&delivery), 202, "stored\n");
     }
 }
 
@@ -210,6 +212,23 @@ fn what_was_answered_with_202_survives_the_power_going_off() {
     is(&endpoint.hook.deliver("issue_comment", &endpoint.said("And then")), 202, "stored\n");
     endpoint.wait_submitted("And then");
     assert_eq!(endpoint.agent.submitted().len(), 2, "{:?}", endpoint.agent.submitted());
+}
+
+#[test]
+fn a_delivery_under_way_is_answered_when_usher_is_told_to_stop() {
+    let endpoint = Endpoint::begin();
+    let bytes = endpoint.delivery("Just in time").bytes();
+    let (first, rest) = bytes.split_at(bytes.len() - 10);
+    let mut stream = TcpStream::connect(endpoint.hook.address).unwrap();
+    stream.write_all(first).unwrap();
+    // A second delivery on another connection is answered only after the first one's head was read.
+    is(&endpoint.hook.deliver("issue_comment", &endpoint.said("Meanwhile")), 202, "stored\n");
+    endpoint.daemon().ask_to_end();
+    endpoint.daemon().wait_line("SIGTERM: stopping");
+    stream.write_all(rest).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer:?}");
 }
 
 #[test]

@@ -62,6 +62,11 @@ impl Delivery {
         self
     }
 
+    /// The request as it goes over the wire.
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.head().as_bytes(), &self.body].concat()
+    }
+
     fn guid(&self) -> String {
         let guid = self.headers.iter().find(|(name, _)| name == "X-GitHub-Delivery");
         guid.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -109,7 +114,7 @@ impl Hook {
     /// Posts an event.
     #[track_caller]
     pub fn deliver(&self, event: &str, payload: &Value) -> Response {
-        self.send(self.delivery(event, payload))
+        self.send(&self.delivery(event, payload))
     }
 
     /// Posts an event as `application/x-www-form-urlencoded`, the default of GitHub's form.
@@ -118,21 +123,22 @@ impl Hook {
         let mut form = url::form_urlencoded::Serializer::new(String::new());
         let body = form.append_pair("payload", &payload.to_string()).finish().into_bytes();
         let delivery = self.delivery(event, payload).header("Content-Length", &body.len().to_string());
-        self.send(Delivery { body, ..delivery.header("Content-Type", "application/x-www-form-urlencoded") })
+        self.send(&Delivery { body, ..delivery.header("Content-Type", "application/x-www-form-urlencoded") })
     }
 
     /// Posts the same delivery again, its GUID included.
     #[track_caller]
     pub fn redeliver(&self, guid: &str) -> Response {
-        self.send(self.sent.with(|sent| sent[guid].clone()))
+        let delivery = self.sent.with(|sent| sent.get(guid).cloned());
+        self.send(&delivery.expect("a delivery of this hook"))
     }
 
     /// Posts exactly this.
     #[track_caller]
-    pub fn send(&self, delivery: Delivery) -> Response {
+    pub fn send(&self, delivery: &Delivery) -> Response {
         let guid = delivery.guid();
         self.sent.with(|sent| sent.insert(guid.clone(), delivery.clone()));
-        let answer = self.exchange(&[delivery.head().as_bytes(), &delivery.body].concat());
+        let answer = self.exchange(&delivery.bytes());
         let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP answer");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         Response { status: status.expect("a status"), body: body.to_owned(), guid }
