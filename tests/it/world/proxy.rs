@@ -99,7 +99,8 @@ impl Proxy {
 
     async fn tunnel(self, mut stream: TcpStream, acceptor: TlsAcceptor, hosts: Hosts) {
         stream.set_nodelay(true).ok();
-        let Some(target) = read_connect(&mut stream).await else {
+        let Some(head) = read_head(&mut stream).await else { return };
+        let Some(target) = connect_target(head) else {
             hosts.unexpected.record("something that is no CONNECT request came to the proxy");
             return;
         };
@@ -133,11 +134,16 @@ impl Proxy {
 }
 
 /// Reads the head of a CONNECT request byte by byte, so that nothing of the TLS behind it is taken. Its target.
-async fn read_connect(stream: &mut TcpStream) -> Option<String> {
+/// A request's head; `None` when the caller went away before it had said all, as one does that is killed.
+async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < 8192 {
         head.push(stream.read_u8().await.ok()?);
     }
+    Some(head)
+}
+
+fn connect_target(head: Vec<u8>) -> Option<String> {
     let head = String::from_utf8(head).ok()?;
     let mut words = head.split(' ');
     (words.next() == Some("CONNECT")).then(|| words.next().map(str::to_owned)).flatten()
