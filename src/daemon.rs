@@ -95,9 +95,9 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         info!("accepting webhook={}", listener.local_addr()?);
         let routes = webhook::route(&config.webhook.path, webhook(&config, &inbox, own));
         let serving = serve::serve(listener, routes, stop.clone());
-        tasks.spawn(named("webhook", async move { Ok(serving.await) }));
+        tasks.spawn(named("webhook", unfailing(serving)));
         let (api, asking) = (clients.github.clone(), stop.clone());
-        tasks.spawn(named("github login", async move { Ok(identity::identify(api, tell_own, asking).await) }));
+        tasks.spawn(named("github login", unfailing(identity::identify(api, tell_own, asking))));
     }
     let feedback = Feedback::new(inbox.clone(), clients.slack.clone(), emoji(&config.slack.reactions));
     tasks.spawn(named("pipeline", pipeline.run(stop.clone())));

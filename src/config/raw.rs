@@ -68,7 +68,7 @@ pub(super) struct Webhook {
     pub(super) max_body: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Prompt {
     pub(super) event: String,
@@ -168,12 +168,6 @@ impl Default for GitHub {
 impl Default for Webhook {
     fn default() -> Self {
         Self { listen: "127.0.0.1:8787".into(), path: "/gh-webhook".into(), max_body: "25MiB".into() }
-    }
-}
-
-impl Default for Prompt {
-    fn default() -> Self {
-        Self { event: String::new() }
     }
 }
 

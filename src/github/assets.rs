@@ -159,7 +159,7 @@ mod tests {
             format!("<video src='{asset}'></video>"),
             format!("- one\n- ![x]({asset})"),
         ] {
-            assert_eq!(urls(&text, None), [asset.clone()], "{text}");
+            assert_eq!(urls(&text, None), std::slice::from_ref(&asset), "{text}");
         }
         for url in [
             "https://github.com/user-attachments/files/123/log.zip".to_owned(),
