@@ -28,6 +28,7 @@ use crate::fetch::{Directory, Fetcher};
 use crate::github::event::Own;
 use crate::github::identity;
 use crate::github::ledger::Ledger;
+use crate::github::pace::Pace;
 use crate::github::webhook::{self, Webhook};
 use crate::inbox::messages::{Arrival, PRUNED_AT_ONCE};
 use crate::inbox::{Inbox, portable};
@@ -38,7 +39,7 @@ use crate::slack::event::{Copy, Names, What};
 use crate::slack::feedback::Feedback;
 use crate::slack::socket::{Link, Socket};
 use crate::slack::{self, Workspace, workspace};
-use crate::{clients, probe, serve};
+use crate::{clients, github, probe, serve};
 
 /// What is under way when usher is told to stop has this long; the whole stop takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(8);
@@ -62,7 +63,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let (tell_link, link) = watch::channel(Link::Connecting);
     let stop = CancellationToken::new();
 
-    let ledger = Ledger::new(inbox.clone(), clients.github.clone(), key.clone(), started);
+    let pace = Pace::default();
+    let ledger = Ledger::new(inbox.clone(), clients.github.clone(), key.clone(), started, pace.clone());
     let pipeline = Arc::new(Pipeline {
         inbox: inbox.clone(),
         grants: grants(&config),
@@ -75,7 +77,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         fetcher: Fetcher::new(clients.net.clone()),
         downloads: Downloads::default(),
         tmux: clients::tmux(&config)?,
-        next_write: ledger.next_write(),
+        next_write: pace.next_write(),
         key: key.clone(),
         prompt: config.prompt.clone(),
         github_host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
@@ -87,7 +89,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         pane: config.pane.clone(),
     });
     let mut tasks = JoinSet::new();
-    let own = Own { key: Some(key), ..Own::default() };
+    let own = Own { key: Some(key.clone()), ..Own::default() };
     let (tell_own, own) = watch::channel(own);
     if !config.secrets.webhook.is_empty() {
         let listener = TcpListener::bind(config.webhook.listen).await;
@@ -102,7 +104,9 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let feedback = Feedback::new(inbox.clone(), clients.slack.clone(), emoji(&config.slack.reactions));
     tasks.spawn(named("pipeline", pipeline.run(stop.clone())));
     tasks.spawn(named("ledger", ledger.run(stop.clone())));
-    tasks.spawn(named("feedback", feedback.run(stop.clone())));
+    tasks.spawn(named("slack feedback", feedback.run(stop.clone())));
+    let github_feedback = github::feedback::Feedback { inbox: inbox.clone(), api: clients.github.clone(), pace, key };
+    tasks.spawn(named("github feedback", github_feedback.run(stop.clone())));
     tasks.spawn(named("housekeeping", prune(inbox.clone(), stop.clone())));
     // Without its token a part would only fail again and again: the probe says what is missing.
     if config.slack.enabled && config.secrets.slack_bot.is_some() {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::core::attachment::{Attachment, Outcome, Reason};
 use crate::core::delivery::shown_name;
 use crate::core::grant::Refusal;
+use crate::core::message::Platform;
 
 /// A mark on the message itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -83,11 +84,12 @@ pub struct Notice {
     pub text: String,
 }
 
-/// What is told of a refusal, `None` where silence is owed. Strangers and talk that is not for usher get silence.
-pub fn refused(refusal: Refusal, addressed: bool) -> Option<Notice> {
+/// What is told of a refusal, `None` where silence is owed. Strangers and talk that is not for usher get silence, and so
+/// does everything said on a ticket that is bound to nothing: nobody there spoke to usher.
+pub fn refused(refusal: Refusal, addressed: bool, platform: Platform) -> Option<Notice> {
     let text = match refusal {
         Refusal::Stranger | Refusal::NotAddressed | Refusal::TakenBack => return None,
-        Refusal::Unmapped if !addressed => return None,
+        Refusal::Unmapped if !addressed || platform == Platform::GitHub => return None,
         Refusal::Unmapped => {
             "usher does not know which work item this conversation belongs to, so nothing was delivered. Whoever runs the \
              agent can bind it: usher bind owner/repo#12 --pane %N --slack LINK-TO-THIS-MESSAGE"
@@ -95,7 +97,10 @@ pub fn refused(refusal: Refusal, addressed: bool) -> Option<Notice> {
         }
         Refusal::Empty => "there were no words and no files in it, so nothing was delivered.".to_owned(),
         Refusal::NotPublished(act) => {
-            format!("usher does not take {act} from Slack, so nothing was delivered. The operator can add it to slack.publish.")
+            format!(
+                "usher does not take {act} from {platform}, so nothing was delivered. The operator can add it to {}.publish.",
+                platform.name()
+            )
         }
     };
     Some(Notice { key: format!("refused:{}", refusal.code()), text })

@@ -68,6 +68,44 @@ pub enum Place {
     GitHub(GitHubPlace),
 }
 
+impl Place {
+    /// The platform that it is on.
+    pub const fn platform(&self) -> Platform {
+        match self {
+            Self::Slack(_) => Platform::Slack,
+            Self::GitHub(_) => Platform::GitHub,
+        }
+    }
+}
+
+/// The platforms on which people speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// Slack.
+    Slack,
+    /// GitHub.
+    GitHub,
+}
+
+impl Platform {
+    /// The name in configuration and store; every [`MessageId`] begins with it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slack => "slack",
+            Self::GitHub => "github",
+        }
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Slack => "Slack",
+            Self::GitHub => "GitHub",
+        })
+    }
+}
+
 /// A post in Slack. `ts` and `thread` stay texts: as floats they would lose digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlackPlace {
@@ -115,6 +153,13 @@ pub struct GitHubPlace {
     pub closes: Vec<WorkItem>,
     /// Where on it.
     pub spot: Spot,
+}
+
+impl GitHubPlace {
+    /// GitHub has no reactions on a review.
+    pub const fn takes_reactions(&self) -> bool {
+        !matches!(self.spot, Spot::Review(_))
+    }
 }
 
 /// The spot on an issue or pull request that holds somebody's words, by its id in the REST API.

@@ -65,6 +65,15 @@ impl Record {
     }
 }
 
+/// A notice as a comment: not a record, but as harmless as one, and signed so that it never comes back as a message.
+pub fn notice(text: &str, envelope: &Envelope, key: &EnvelopeKey) -> String {
+    format!("> [!NOTE]\n{}\n\n{}", quote(&format!("**usher**: {}", safe(&clean(text)))), envelope.seal(key))
+}
+
+fn quote(text: &str) -> String {
+    text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}
+
 fn heading(authorised: &Authorised, part: usize, parts: usize) -> String {
     let message = authorised.message();
     let speaker = safe(&one_line(authorised.speaker(), NAME_CHARS));

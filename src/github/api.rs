@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::core::message::Spot;
+use crate::core::message::{GitHubPlace, Spot};
 use crate::core::work_item::WorkItem;
 use crate::net::{Net, without_url};
 
@@ -69,6 +69,27 @@ pub struct Permissions {
     /// Read.
     #[serde(default)]
     pub pull: bool,
+}
+
+/// A reaction that usher uses, by GitHub's name for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reaction {
+    /// 👀
+    Eyes,
+    /// 🚀
+    Rocket,
+    /// 😕
+    Confused,
+}
+
+impl Reaction {
+    const fn content(self) -> &'static str {
+        match self {
+            Self::Eyes => "eyes",
+            Self::Rocket => "rocket",
+            Self::Confused => "confused",
+        }
+    }
 }
 
 /// Who the token belongs to.
@@ -202,6 +223,30 @@ impl Api {
         Ok(all)
     }
 
+    /// Puts a reaction on what was said; the same one a second time changes nothing.
+    pub async fn react(&self, place: &GitHubPlace, reaction: Reaction) -> Result<(), ApiError> {
+        self.reaction(place, reaction).await.map(drop)
+    }
+
+    /// Takes usher's own reaction off. GitHub takes reactions off by id alone, and putting one that is there tells its id.
+    pub async fn unreact(&self, place: &GitHubPlace, reaction: Reaction) -> Result<(), ApiError> {
+        let Some((path, id)) = self.reaction(place, reaction).await? else { return Ok(()) };
+        let request = self.request(Method::DELETE, &format!("{path}/{id}"))?;
+        self.send(request, "reaction").await.map(drop)
+    }
+
+    /// The path of a spot's reactions, and the id of this one after putting it there.
+    async fn reaction(&self, place: &GitHubPlace, reaction: Reaction) -> Result<Option<(String, u64)>, ApiError> {
+        #[derive(Deserialize)]
+        struct Put {
+            id: u64,
+        }
+        let Some(path) = reactions_path(place) else { return Ok(None) };
+        let request = self.request(Method::POST, &path)?.json(&serde_json::json!({ "content": reaction.content() }));
+        let put: Put = read(self.send(request, &place.item.to_string()).await?).await?;
+        Ok(Some((path, put.id)))
+    }
+
     async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> Result<T, ApiError> {
         read(self.send(self.request(Method::GET, path)?, what).await?).await
     }
@@ -246,6 +291,16 @@ fn comments_path(item: &WorkItem) -> String {
 
 fn pull_path(item: &WorkItem) -> String {
     format!("/repos/{}/pulls/{}", item.repository(), item.number())
+}
+
+/// GitHub has no reactions on a review: it stays without marks.
+fn reactions_path(place: &GitHubPlace) -> Option<String> {
+    let repository = place.item.repository();
+    match place.spot {
+        Spot::Description => Some(format!("/repos/{repository}/issues/{}/reactions", place.item.number())),
+        Spot::Comment(id) => Some(format!("/repos/{repository}/issues/comments/{id}/reactions")),
+        Spot::Review(_) => None,
+    }
 }
 
 fn whole_seconds(moment: Timestamp) -> String {

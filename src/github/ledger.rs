@@ -7,19 +7,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::api::{Api, ApiError};
+use super::pace::{Pace, Turn};
 use crate::core::envelope::{Envelope, EnvelopeKey};
 use crate::core::feedback;
 use crate::inbox::records::Waiting;
 use crate::inbox::{Inbox, until};
-
-/// GitHub asks for a second between writes (platform-facts G); a lone write goes at once.
-const SPACE: Duration = Duration::from_secs(1);
 
 /// Longest wait after failures that say nothing about when to come back.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
@@ -40,7 +36,7 @@ pub struct Ledger {
     api: Api,
     key: EnvelopeKey,
     started: Timestamp,
-    next_write: watch::Sender<Instant>,
+    pace: Pace,
 }
 
 /// What became of one attempt.
@@ -52,42 +48,44 @@ enum Attempt {
 
 impl Ledger {
     /// A ledger; `started` is when this process did: what arrived before may have been written by another one.
-    pub fn new(inbox: Inbox, api: Api, key: EnvelopeKey, started: Timestamp) -> Self {
-        Self { inbox, api, key, started, next_write: watch::Sender::new(Instant::now()) }
-    }
-
-    /// Since or until when the next write may begin: a record is not waited for while none may.
-    pub fn next_write(&self) -> watch::Receiver<Instant> {
-        self.next_write.subscribe()
+    pub fn new(inbox: Inbox, api: Api, key: EnvelopeKey, started: Timestamp, pace: Pace) -> Self {
+        Self { inbox, api, key, started, pace }
     }
 
     /// Works until told to stop; the write under way is finished.
-    pub async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut changes = self.inbox.changes();
         while !stop.is_cancelled() {
             changes.mark_unchanged();
             let (due, next) = self.inbox.records_due(Timestamp::now()).await?;
-            let next_write = *self.next_write.borrow();
-            match due {
-                Some(waiting) if next_write <= Instant::now() => self.write(waiting).await?,
-                // Read again afterwards: a limit may hold for an hour, and the operator may drop what waits.
-                Some(_) => tokio::select! {
-                    () = sleep_until(next_write) => {}
+            if due.is_some() {
+                tokio::select! {
+                    turn = self.pace.turn() => self.write_next(turn).await?,
                     () = stop.cancelled() => {}
-                },
-                None => tokio::select! {
-                    changed = changes.changed() => changed.context("the inbox has stopped")?,
-                    () = until(next) => {}
-                    () = stop.cancelled() => {}
-                },
+                }
+                continue;
+            }
+            tokio::select! {
+                changed = changes.changed() => changed.context("the inbox has stopped")?,
+                () = until(next) => {}
+                () = stop.cancelled() => {}
             }
         }
         Ok(())
     }
 
-    async fn write(&mut self, waiting: Waiting) -> anyhow::Result<()> {
+    /// Writes what is due now that the turn has come: a limit may have held for an hour, and the operator may have dropped
+    /// what waited.
+    async fn write_next(&self, turn: Turn<'_>) -> anyhow::Result<()> {
+        match self.inbox.records_due(Timestamp::now()).await? {
+            (Some(waiting), _) => self.write(waiting, turn).await,
+            (None, _) => Ok(()),
+        }
+    }
+
+    async fn write(&self, waiting: Waiting, turn: Turn<'_>) -> anyhow::Result<()> {
         let (seq, part) = (waiting.seq, waiting.part);
-        let attempt = self.attempt(&waiting).await?;
+        let attempt = self.attempt(&waiting, &turn).await?;
         let now = Timestamp::now();
         match attempt {
             Attempt::Landed(link) => {
@@ -107,7 +105,7 @@ impl Ledger {
         }
     }
 
-    async fn attempt(&mut self, waiting: &Waiting) -> anyhow::Result<Attempt> {
+    async fn attempt(&self, waiting: &Waiting, turn: &Turn<'_>) -> anyhow::Result<Attempt> {
         if waiting.may_be_there || waiting.arrived_at < self.started {
             match self.read_back(waiting).await {
                 Ok(Some(link)) => return Ok(Attempt::Landed(link)),
@@ -117,7 +115,7 @@ impl Ledger {
         }
         self.inbox.record_posting(waiting.seq, waiting.part).await?;
         let outcome = self.api.comment(&waiting.work_item, &waiting.body).await;
-        self.next_write.send_replace(Instant::now() + SPACE);
+        turn.wrote();
         Ok(match outcome {
             Ok(comment) => Attempt::Landed(comment.html_url),
             Err(error) => sorted(error),
@@ -137,10 +135,10 @@ impl Ledger {
     }
 
     /// A limit holds every write; other trouble holds its own work item.
-    fn wait_after(&mut self, error: &ApiError, tries: u32) -> Duration {
+    fn wait_after(&self, error: &ApiError, tries: u32) -> Duration {
         let wait = wait_after(error, tries);
         if matches!(error, ApiError::RateLimited(_)) {
-            self.next_write.send_replace(Instant::now() + wait);
+            self.pace.hold(wait);
         }
         wait
     }

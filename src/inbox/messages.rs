@@ -525,10 +525,17 @@ fn put(db: &Connection, arrival: &Arrival) -> rusqlite::Result<Put> {
     let until = arrival.twin_until.map_or(0, Timestamp::as_millisecond);
     let inserted = db
         .prepare_cached(
-            "INSERT INTO message (id, stage, body, events, twin_until, arrived_at, changed_at) VALUES (?1, 'accepted', ?2, ?3, ?4, ?5, ?5)
-             ON CONFLICT (id) DO NOTHING",
+            "INSERT INTO message (id, stage, body, events, twin_until, arrived_at, changed_at, said_at)
+             VALUES (?1, 'accepted', ?2, ?3, ?4, ?5, ?5, ?6) ON CONFLICT (id) DO NOTHING",
         )?
-        .execute(params![arrival.message.id.as_str(), to_json(&arrival.message)?, arrival.event, until, arrival.now.as_millisecond()])?;
+        .execute(params![
+            arrival.message.id.as_str(),
+            to_json(&arrival.message)?,
+            arrival.event,
+            until,
+            arrival.now.as_millisecond(),
+            arrival.message.sent_at.as_millisecond()
+        ])?;
     if inserted == 1 {
         return Ok(Put::New);
     }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::messages::moment;
 use super::{Inbox, Pending, from_json, to_json};
 use crate::core::feedback::{Mark, Notice};
-use crate::core::message::{Message, Person, Place};
+use crate::core::message::{Message, MessageId, Person, Place, Platform};
 
 /// Marks that have to change.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct Marking {
 pub struct Due {
     /// The message's place in the order of arrival.
     pub seq: i64,
+    /// The message's identity.
+    pub id: MessageId,
     /// What it is about.
     pub key: String,
     /// The sentences.
@@ -42,12 +44,12 @@ pub struct Due {
 }
 
 impl Inbox {
-    /// The next message whose marks are wrong, and when to look again if there is none.
-    pub fn marking(&self, now: Timestamp) -> Pending<(Option<Marking>, Option<Timestamp>)> {
+    /// The next message of a platform whose marks are wrong, and when to look again if there is none.
+    pub fn marking(&self, platform: Platform, now: Timestamp) -> Pending<(Option<Marking>, Option<Timestamp>)> {
         self.read(move |db| {
             let sql = "SELECT seq, body, marks, marks_shown, marks_next FROM message INDEXED BY message_marks
-                       WHERE marks <> marks_shown ORDER BY marks_next, seq LIMIT 1";
-            let found = db.prepare_cached(sql)?.query_row([], |row| {
+                       WHERE platform = ?1 AND marks <> marks_shown ORDER BY marks_next, seq LIMIT 1";
+            let found = db.prepare_cached(sql)?.query_row([platform.name()], |row| {
                 let next: i64 = row.get(4)?;
                 if next > now.as_millisecond() {
                     return Ok((None, moment(next)));
@@ -84,13 +86,18 @@ impl Inbox {
         })
     }
 
-    /// Takes the next notice that is due; it counts as being said from here on.
-    pub fn take_notice(&self, now: Timestamp) -> Pending<(Option<Due>, Option<Timestamp>)> {
+    /// Takes the next notice of a platform that is due; it counts as being said from here on.
+    pub fn take_notice(&self, platform: Platform, now: Timestamp) -> Pending<(Option<Due>, Option<Timestamp>)> {
         self.write(move |db| {
-            let sql = "SELECT message, key, text, due, place FROM notice INDEXED BY notice_open WHERE state = 'due' ORDER BY due LIMIT 1";
-            let found = db.prepare_cached(sql)?.query_row([], |row| {
+            let sql = "SELECT message, key, text, due, place, (SELECT id FROM message WHERE seq = notice.message)
+                       FROM notice INDEXED BY notice_open WHERE platform = ?1 AND state = 'due' ORDER BY due LIMIT 1";
+            let found = db.prepare_cached(sql)?.query_row([platform.name()], |row| {
                 let (place, author): (Place, Person) = from_json(4, row.get_ref(4)?.as_str()?)?;
-                Ok((row.get::<_, i64>(3)?, Due { seq: row.get(0)?, key: row.get(1)?, text: row.get(2)?, place, author }))
+                let id = MessageId::stored(row.get::<_, String>(5)?);
+                Ok((
+                    row.get::<_, i64>(3)?,
+                    Due { seq: row.get(0)?, id, key: row.get(1)?, text: row.get(2)?, place, author },
+                ))
             });
             let Some((due, notice)) = found.optional()? else { return Ok((None, None)) };
             if due > now.as_millisecond() {

@@ -10,6 +10,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     FIRST,
     "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE message ADD COLUMN typed_into TEXT NOT NULL DEFAULT 'null';", // the pane of the paste, as JSON
+    GITHUB_SPEAKS,
 ];
 
 const FIRST: &str = r"
@@ -96,6 +97,23 @@ CREATE TABLE file (
   PRIMARY KEY (source, id, work_item)
 ) STRICT, WITHOUT ROWID;
 ";
+
+/// GitHub speaks too: each platform shows its own marks and notices, and what it said is counted and caught up.
+const GITHUB_SPEAKS: &str = r#"
+ALTER TABLE message ADD COLUMN platform TEXT GENERATED ALWAYS AS (substr(id, 1, instr(id, ':') - 1)) VIRTUAL;
+ALTER TABLE message ADD COLUMN said_at INTEGER NOT NULL DEFAULT 0;
+DROP INDEX message_marks;
+CREATE INDEX message_marks ON message(platform, marks_next) WHERE marks <> marks_shown;
+CREATE INDEX message_said ON message(said_at) WHERE platform = 'github';
+ALTER TABLE notice ADD COLUMN platform TEXT
+  GENERATED ALWAYS AS (CASE WHEN place GLOB '[[]{"git-hub":*' THEN 'github' ELSE 'slack' END) VIRTUAL;
+DROP INDEX notice_open;
+CREATE INDEX notice_open ON notice(platform, due) WHERE state = 'due';
+CREATE TABLE repository (
+  name    TEXT PRIMARY KEY,                  -- owner/repo, lower-cased
+  read_to INTEGER NOT NULL                   -- everything that was said there before is in the inbox
+) STRICT, WITHOUT ROWID;
+"#;
 
 /// Brings the database to this version; refuses one that a newer usher wrote, because it may mean something else.
 pub(super) fn migrate(connection: &Connection) -> anyhow::Result<()> {

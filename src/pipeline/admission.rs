@@ -113,6 +113,7 @@ impl Pipeline {
             newcomer.bound.map(|(work_item, conversation)| Bound { work_item, listen: self.listen(&conversation) });
         let classification = classify(&newcomer.message, bound.as_ref());
         let (id, addressed) = (newcomer.message.id.clone(), newcomer.message.addressed);
+        let platform = newcomer.message.place.platform();
         match authorise(&self.grants, newcomer.message, classification) {
             Verdict::Allowed(allowed) => {
                 info!(%id, work_item = %allowed.work_item(), act = %allowed.act(), "admitted");
@@ -123,7 +124,8 @@ impl Pipeline {
             }
             Verdict::Refused(refusal) => {
                 info!(%id, reason = refusal.code(), "refused");
-                self.inbox.refuse(newcomer.seq, refusal.code(), feedback::refused(refusal, addressed), now).await
+                let told = feedback::refused(refusal, addressed, platform);
+                self.inbox.refuse(newcomer.seq, refusal.code(), told, now).await
             }
         }
     }

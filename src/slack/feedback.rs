@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 use super::api::{Api, ApiError, escape};
 use crate::core::feedback::Mark;
-use crate::core::message::{Person, Place};
+use crate::core::message::{Person, Place, Platform};
 use crate::inbox::notices::{Due, Marking};
 use crate::inbox::{Inbox, until};
 
@@ -69,7 +69,7 @@ impl Feedback {
         if now < self.marks_from {
             return Ok((false, Some(self.marks_from)));
         }
-        let (marking, next) = self.inbox.marking(now).await?;
+        let (marking, next) = self.inbox.marking(Platform::Slack, now).await?;
         let Some(marking) = marking else { return Ok((false, next)) };
         match self.change(&marking).await {
             Ok(()) => self.inbox.marked(marking.seq, &marking.wanted).await?,
@@ -90,7 +90,7 @@ impl Feedback {
         if now < self.notices_from {
             return Ok((false, Some(self.notices_from)));
         }
-        let (due, next) = self.inbox.take_notice(now).await?;
+        let (due, next) = self.inbox.take_notice(Platform::Slack, now).await?;
         let Some(due) = due else { return Ok((false, next)) };
         self.say(&due).await?;
         Ok((true, None))

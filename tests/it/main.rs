@@ -9,6 +9,7 @@ mod commands;
 mod endpoint;
 mod github;
 mod github_examples;
+mod github_service;
 mod ledger;
 mod main_job;
 mod once;

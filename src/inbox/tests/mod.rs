@@ -17,7 +17,7 @@ use super::messages::Arrival;
 use super::{Inbox, Put, Row, Stage, Verdict};
 use crate::core::attachment::{Attachment, AttachmentRef, Kind, Outcome, Reason, Source, Transcript, Whereabouts};
 use crate::core::feedback::{Mark, Notice};
-use crate::core::message::{ConversationKind, Message, MessageId, Person, Place, SlackPlace};
+use crate::core::message::{ConversationKind, Message, MessageId, Person, Place, Platform, SlackPlace};
 use crate::core::session::{Conversation, Session};
 use crate::core::work_item::WorkItem;
 
@@ -96,13 +96,13 @@ impl Store {
 
     /// The marks that the next message with wrong marks should carry.
     fn wanted(&self) -> Option<BTreeSet<Mark>> {
-        self.inbox.marking(at(1_000)).wait().unwrap().0.map(|marking| marking.wanted)
+        self.inbox.marking(Platform::Slack, at(1_000)).wait().unwrap().0.map(|marking| marking.wanted)
     }
 
     /// The notices that are due, each taken and said.
     fn said(&self, now: Timestamp) -> Vec<String> {
         let mut keys = Vec::new();
-        while let (Some(due), _) = self.inbox.take_notice(now).wait().unwrap() {
+        while let (Some(due), _) = self.inbox.take_notice(Platform::Slack, now).wait().unwrap() {
             self.inbox.notice_said(due.seq, due.key.clone()).wait().unwrap();
             keys.push(due.key);
         }

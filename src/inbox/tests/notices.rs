@@ -28,7 +28,7 @@ fn marks_that_cannot_be_shown_now_let_the_others_pass() {
     let store = Store::new();
     let (stuck, other) = (store.recorded("1.1", &lane(1)), store.recorded("1.2", &lane(2)));
     let next = |now| {
-        let (marking, next) = store.inbox.marking(now).wait().unwrap();
+        let (marking, next) = store.inbox.marking(Platform::Slack, now).wait().unwrap();
         (marking.map(|marking| marking.seq), next)
     };
     assert_eq!(next(at(5)), (Some(stuck), None));
@@ -50,7 +50,7 @@ fn a_hold_is_told_once_a_cause_and_only_when_it_lasts() {
         store.inbox.hold(seq, cause.into(), Some(told), at(seconds)).wait().unwrap();
     };
     hold("typing", 10);
-    assert_eq!(store.inbox.take_notice(at(14)).wait().unwrap().1, Some(at(15)));
+    assert_eq!(store.inbox.take_notice(Platform::Slack, at(14)).wait().unwrap().1, Some(at(15)));
     assert_eq!(store.said(at(15)), ["held:typing"]);
     hold("dialog", 20);
     hold("mode", 22);
@@ -74,9 +74,9 @@ fn a_notice_is_never_told_twice_even_when_usher_died_while_telling_it() {
     let store = Store::new();
     let seq = store.admitted("1.1", &lane(1));
     store.inbox.fetched(seq, Vec::new(), Vec::new(), Some(notice("files")), at(2)).wait().unwrap();
-    let due = store.inbox.take_notice(at(3)).wait().unwrap().0.unwrap();
+    let due = store.inbox.take_notice(Platform::Slack, at(3)).wait().unwrap().0.unwrap();
     assert_eq!((due.author, due.text.as_str()), (Person::Slack("U0DANA".into()), "words"));
-    assert!(store.beside().take_notice(at(3)).wait().unwrap().0.is_none());
+    assert!(store.beside().take_notice(Platform::Slack, at(3)).wait().unwrap().0.is_none());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_notice_that_could_not_be_told_is_told_later_or_given_up() {
     let store = Store::new();
     let seq = store.admitted("1.1", &lane(1));
     store.inbox.fetched(seq, Vec::new(), Vec::new(), Some(notice("files")), at(2)).wait().unwrap();
-    let take = |seconds| store.inbox.take_notice(at(seconds)).wait().unwrap().0.map(|due| due.key);
+    let take = |seconds| store.inbox.take_notice(Platform::Slack, at(seconds)).wait().unwrap().0.map(|due| due.key);
     assert_eq!(take(3), Some("files".into()));
     store.inbox.notice_postponed(seq, "files".into(), Some(at(20))).wait().unwrap();
     assert_eq!((take(19), take(20)), (None, Some("files".into())));

@@ -181,7 +181,7 @@ fn a_damaged_message_is_set_aside_and_the_next_one_of_its_lane_goes_on() {
     assert_eq!(store.inbox.set_aside_unreadable(at(9)).wait().unwrap(), [id_of("1.1"), id_of("1.3")]);
     assert_eq!(store.first(&lane(1)).map(|row| row.seq), Some(seqs[1]));
     assert_eq!(store.newcomers().len(), 1);
-    assert!(store.inbox.marking(at(9)).wait().is_ok());
+    assert!(store.inbox.marking(Platform::Slack, at(9)).wait().is_ok());
     assert_eq!(store.inbox.set_aside_unreadable(at(9)).wait().unwrap(), []);
     store.landed(seqs[0]);
     assert_eq!(store.inbox.retry(&seqs[0].to_string(), at(9)).wait().unwrap(), crate::inbox::operator::Retry::Nothing);

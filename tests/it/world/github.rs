@@ -4,6 +4,8 @@
 mod assets;
 pub mod events;
 
+mod rest;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,7 @@ struct State {
     faults: VecDeque<WriteFault>,
     writes: Vec<Write>,
     calls: Vec<String>,
+    rest: rest::Rest,
 }
 
 struct Repository {
@@ -119,6 +122,7 @@ impl FakeGitHub {
             faults: VecDeque::new(),
             writes: Vec::new(),
             calls: Vec::new(),
+            rest: rest::Rest::default(),
         };
         Self { state: Shared::new(state), secrets: secrets.clone(), unexpected }
     }
@@ -272,7 +276,7 @@ impl FakeGitHub {
             ("POST", ["repos", owner, repo, "issues", number, "comments"]) => {
                 self.write_comment(&format!("{owner}/{repo}#{number}"), &call).await
             }
-            _ => Ok(self.unknown(&call)),
+            (_, segments) => Ok(self.rest(&call, segments).unwrap_or_else(|| self.unknown(&call))),
         }
     }
 

@@ -1,0 +1,163 @@
+//! What usher does on GitHub besides writing records: it shows what became of what was said there.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::main_job::USHER;
+use crate::world::{Agent, Comment, Daemon, ITEM, REPOSITORY, World, eventually};
+
+/// A world in which an agent's pane is bound to the ticket and GitHub delivers to usher.
+struct Ticket {
+    world: World,
+    agent: Agent,
+    secret: String,
+}
+
+/// A daemon that listens.
+struct Listening {
+    daemon: Daemon,
+    address: String,
+    secret: String,
+}
+
+impl Ticket {
+    fn new() -> Self {
+        let mut world = World::new(USHER);
+        let secret = world.secret("webhook secret", "hook-");
+        world.set_env("USHER_GITHUB_WEBHOOK_SECRET", &secret);
+        let agent = world.claude();
+        let ticket = Self { world, agent, secret };
+        ticket.config("");
+        ticket.bind(ITEM);
+        ticket
+    }
+
+    fn config(&self, overrides: &str) {
+        self.world.config(&format!("{overrides}\n[webhook]\nlisten = \"127.0.0.1:0\""));
+    }
+
+    fn bind(&self, item: &str) {
+        let bound = self.world.cli(&["bind", item, "--pane", &self.agent.pane]);
+        assert!(bound.status.success(), "{}", String::from_utf8_lossy(&bound.stderr));
+    }
+
+    fn daemon(&self) -> Listening {
+        let daemon = self.world.daemon();
+        let line = daemon.wait_line("accepting webhook=");
+        daemon.wait_line("ready ");
+        let address = line.split("webhook=").nth(1).unwrap().trim().to_owned();
+        Listening { daemon, address, secret: self.secret.clone() }
+    }
+
+    fn reactions(&self, comment: &Comment) -> BTreeSet<String> {
+        self.world.github.reactions_on(REPOSITORY, comment.id)
+    }
+
+    /// Waits until a comment carries these reactions and no other.
+    #[track_caller]
+    fn wait_reactions(&self, comment: &Comment, expected: &[&str]) {
+        let expected: BTreeSet<String> = expected.iter().map(ToString::to_string).collect();
+        eventually(&format!("the reactions are {expected:?}"), || {
+            let shown = self.reactions(comment);
+            if shown == expected { Ok(()) } else { Err(shown) }
+        });
+    }
+}
+
+impl Listening {
+    /// Delivers that somebody commented, as GitHub does.
+    fn commented(&self, item: &str, comment: &Comment) -> u16 {
+        self.deliver("issue_comment", &comment.id.to_string(), &created(item, comment))
+    }
+
+    fn deliver(&self, event: &str, guid: &str, payload: &Value) -> u16 {
+        let body = payload.to_string();
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_bytes()).unwrap();
+        mac.update(body.as_bytes());
+        let signature = hex::encode(mac.finalize().into_bytes());
+        let head = format!(
+            "POST /gh-webhook HTTP/1.1\r\nhost: usher\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             x-github-event: {event}\r\nx-github-delivery: {guid}\r\nx-hub-signature-256: sha256={signature}\r\n\
+             connection: close\r\n\r\n",
+            body.len()
+        );
+        self.ask(&format!("{head}{body}")).0
+    }
+
+    /// The status and the body of a request to the listener.
+    fn get(&self, path: &str) -> (u16, String) {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: usher\r\nconnection: close\r\n\r\n"))
+    }
+
+    fn ask(&self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+fn created(item: &str, comment: &Comment) -> Value {
+    let (repository, number) = item.split_once('#').unwrap();
+    json!({
+        "action": "created",
+        "issue": {"number": number.parse::<u64>().unwrap(), "title": "The widgets squeak", "state": "open"},
+        "comment": {
+            "id": comment.id, "body": comment.body, "user": {"login": comment.author, "type": "User"},
+            "created_at": comment.created_at, "updated_at": comment.updated_at,
+            "html_url": format!("https://github.com/{repository}/issues/{number}#issuecomment-{}", comment.id),
+        },
+        "repository": {"full_name": repository},
+        "sender": {"login": comment.author, "type": "User"},
+    })
+}
+
+#[test]
+fn what_became_of_a_comment_shows_as_reactions_on_it() {
+    let ticket = Ticket::new();
+    let usher = ticket.daemon();
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    assert_eq!(usher.commented(ITEM, &comment), 202);
+    ticket.wait_reactions(&comment, &["eyes", "rocket"]);
+    assert!(ticket.agent.submitted()[0].contains("Oil the hinge"));
+    let stranger = ticket.world.github.comment(ITEM, "mallory", "Oil the hinge");
+    assert_eq!(usher.commented(ITEM, &stranger), 202);
+    let last = ticket.world.github.comment(ITEM, "dana", "Thanks");
+    usher.commented(ITEM, &last);
+    ticket.wait_reactions(&last, &["eyes", "rocket"]);
+    assert_eq!(ticket.reactions(&stranger), BTreeSet::new());
+    assert_eq!(ticket.world.github.comments(ITEM).len(), 3, "nothing is written on the ticket");
+}
+
+#[test]
+fn a_refusal_is_one_comment_that_does_not_come_back_as_a_message() {
+    // Field report W10: a bot answered itself without end.
+    let ticket = Ticket::new();
+    ticket.config("[github]\npublish = []\n");
+    let usher = ticket.daemon();
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    usher.commented(ITEM, &comment);
+    let notice = eventually("the refusal is told", || ticket.world.github.comments(ITEM).get(1).cloned());
+    assert!(notice.body.contains("does not take work-item.reply from GitHub"), "{}", notice.body);
+    assert!(notice.body.contains("github.publish"), "{}", notice.body);
+    ticket.wait_reactions(&comment, &["eyes", "confused"]);
+    // Under whatever name it comes: usher knows what it signed.
+    assert_eq!(usher.commented(ITEM, &Comment { author: "dana".to_owned(), ..notice }), 202);
+    usher.daemon.kill9();
+    let usher = ticket.daemon();
+    let last = ticket.world.github.comment(ITEM, "mallory", "Me too");
+    usher.commented(ITEM, &last);
+    eventually("the stranger's comment is passed by", || {
+        let listed = ticket.world.cli(&["inbox", "list", "--json"]);
+        String::from_utf8_lossy(&listed.stdout).contains(&last.id.to_string())
+    });
+    assert_eq!(ticket.world.github.comments(ITEM).len(), 3);
+    assert_eq!(ticket.agent.submitted(), Vec::<String>::new());
+}
