@@ -76,6 +76,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         github: clients.github.clone(),
         fetcher: Fetcher::new(clients.net.clone()),
         downloads: Downloads::default(),
+        tripped: std::sync::Mutex::default(),
         tmux: clients::tmux(&config)?,
         next_write: pace.next_write(),
         key: key.clone(),

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::attachment::{Attachment, Outcome, Reason};
+use crate::core::breaker;
 use crate::core::delivery::shown_name;
 use crate::core::grant::Refusal;
 use crate::core::message::Platform;
@@ -102,6 +103,10 @@ pub fn refused(refusal: Refusal, addressed: bool, platform: Platform) -> Option<
                 platform.name()
             )
         }
+        Refusal::TooFast => format!(
+            "more than {} messages came within ten minutes, so the rest is not delivered. Say it again later.",
+            breaker::MOST
+        ),
     };
     Some(Notice { key: format!("refused:{}", refusal.code()), text })
 }

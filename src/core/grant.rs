@@ -88,6 +88,8 @@ pub enum Refusal {
     TakenBack,
     /// The platform may not publish this act. Never downgraded to prose.
     NotPublished(Act),
+    /// More was said on the work item than people say (`core::breaker`).
+    TooFast,
 }
 
 impl Refusal {
@@ -100,6 +102,7 @@ impl Refusal {
             Self::Empty => "empty",
             Self::TakenBack => "taken-back",
             Self::NotPublished(_) => "not-published",
+            Self::TooFast => "too-fast",
         }
     }
 }

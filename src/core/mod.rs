@@ -5,6 +5,7 @@
 
 pub mod act;
 pub mod attachment;
+pub mod breaker;
 pub mod classify;
 pub mod delivery;
 pub mod envelope;

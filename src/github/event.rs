@@ -155,7 +155,7 @@ fn message(event: &str, payload: &Value, scope: Scope<'_>, own: &Own) -> Result<
         quotes: Vec::new(),
         attachments: attachments(body, scope.host),
         permalink: text(said.container, "html_url").map(str::to_owned),
-        sent_at: sent_at(said.container),
+        sent_at: sent_at(&said),
         late: false,
         github: Some(facts(event, payload, &said)),
         supplement,
@@ -252,8 +252,12 @@ fn closes(payload: &Value, item: &WorkItem) -> Vec<WorkItem> {
     closed_issues(item, body, branch)
 }
 
-fn sent_at(container: &Value) -> Timestamp {
-    let moment = ["created_at", "submitted_at", "updated_at"].into_iter().find_map(|name| text(container, name));
+fn sent_at(said: &Said<'_>) -> Timestamp {
+    let names = match said.action {
+        Action::Said | Action::Deleted => ["created_at", "submitted_at", "updated_at"],
+        Action::Edited => ["updated_at", "submitted_at", "created_at"],
+    };
+    let moment = names.into_iter().find_map(|name| text(said.container, name));
     moment.and_then(|moment| moment.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 

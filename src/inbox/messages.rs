@@ -220,6 +220,18 @@ impl Inbox {
         self.read(newcomers)
     }
 
+    /// How many messages from GitHub a work item took that were said after the one moment and up to the other.
+    pub fn taken_from_github(&self, work_item: &WorkItem, after: Timestamp, until: Timestamp) -> Pending<u64> {
+        let lane = work_item.to_string();
+        self.read(move |db| {
+            let sql = "SELECT count(*) FROM message INDEXED BY message_said
+                       WHERE platform = 'github' AND said_at > ?2 AND said_at <= ?3 AND lane = ?1 AND stage <> 'refused'";
+            let span = params![lane, after.as_millisecond(), until.as_millisecond()];
+            let taken: i64 = db.prepare_cached(sql)?.query_row(span, |row| row.get(0))?;
+            Ok(u64::try_from(taken).unwrap_or_default())
+        })
+    }
+
     /// Puts a message into its lane.
     pub fn admit(&self, seq: i64, work_item: WorkItem, permalink: Option<String>, now: Timestamp) -> Pending<()> {
         self.write_and_wake(move |db| {

@@ -4,7 +4,7 @@
 //! said here; a refused message loses its words.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,10 +14,11 @@ use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::Pipeline;
+use crate::core::breaker;
 use crate::core::classify::{Bound, classify};
 use crate::core::feedback;
-use crate::core::grant::{Authorised, Verdict, authorise};
-use crate::core::message::{Message, MessageId, Place, SlackPlace, Spot};
+use crate::core::grant::{Authorised, Refusal, Verdict, authorise};
+use crate::core::message::{Message, MessageId, Place, Platform, SlackPlace, Spot};
 use crate::core::session::{Conversation, Listen};
 use crate::core::work_item::WorkItem;
 use crate::github::completion::completed;
@@ -114,7 +115,7 @@ impl Pipeline {
         let classification = classify(&newcomer.message, bound.as_ref());
         let (id, addressed) = (newcomer.message.id.clone(), newcomer.message.addressed);
         let platform = newcomer.message.place.platform();
-        match authorise(&self.grants, newcomer.message, classification) {
+        match self.not_too_fast(authorise(&self.grants, newcomer.message, classification)).await? {
             Verdict::Allowed(allowed) => {
                 info!(%id, work_item = %allowed.work_item(), act = %allowed.act(), "admitted");
                 let permalink = self.permalink(&allowed);
@@ -128,6 +129,29 @@ impl Pipeline {
                 self.inbox.refuse(newcomer.seq, refusal.code(), told, now).await
             }
         }
+    }
+
+    /// A work item takes so much from GitHub and no more. What was taken is in the store, so that a restart changes nothing.
+    async fn not_too_fast(&self, verdict: Verdict) -> anyhow::Result<Verdict> {
+        let Verdict::Allowed(allowed) = &verdict else { return Ok(verdict) };
+        let (work_item, said) = (allowed.work_item(), allowed.message().sent_at);
+        if allowed.message().place.platform() != Platform::GitHub {
+            return Ok(verdict);
+        }
+        let taken = self.inbox.taken_from_github(work_item, breaker::counted_since(said), said).await?;
+        if !breaker::is_too_fast(taken) {
+            return Ok(verdict);
+        }
+        if self
+            .tripped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(work_item.clone(), said)
+            .is_none_or(|last| last < breaker::counted_since(said))
+        {
+            warn!(%work_item, most = breaker::MOST, "more is said on GitHub than people say, so the rest is refused: is a bot answering?");
+        }
+        Ok(Verdict::Refused(Refusal::TooFast))
     }
 
     /// As the binding says; else threads and DMs as configured, rooms only when usher is mentioned.

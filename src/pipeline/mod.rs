@@ -7,7 +7,7 @@ mod admission;
 mod delivery;
 mod files;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ pub struct Pipeline {
     pub fetcher: Fetcher,
     /// Downloads that outlived their message's deadline.
     pub downloads: Downloads,
+    /// When a work item last took no more from GitHub, so that the log says it once.
+    pub tripped: Mutex<BTreeMap<WorkItem, Timestamp>>,
     /// Panes.
     pub tmux: Tmux,
     /// When the ticket may be written to again.

@@ -161,3 +161,29 @@ fn a_refusal_is_one_comment_that_does_not_come_back_as_a_message() {
     assert_eq!(ticket.world.github.comments(ITEM).len(), 3);
     assert_eq!(ticket.agent.submitted(), Vec::<String>::new());
 }
+
+#[test]
+fn two_programs_that_answer_each_other_are_stopped_and_a_restart_does_not_begin_anew() {
+    // Field report W10: hundreds of comments before anybody noticed.
+    let ticket = Ticket::new();
+    let usher = ticket.daemon();
+    for turn in 0..29 {
+        let comment = ticket.world.github.comment(ITEM, "dana", &format!("turn {turn}"));
+        assert_eq!(usher.commented(ITEM, &comment), 202);
+    }
+    usher.daemon.wait_line(&format!("admitted id=github:{ITEM}/comment/{}", 3_000_000_029_u64));
+    usher.daemon.kill9();
+    let usher = ticket.daemon();
+    let [last, first_refused, refused] = ["the last", "one more", "and more"].map(|words| {
+        let comment = ticket.world.github.comment(ITEM, "dana", words);
+        assert_eq!(usher.commented(ITEM, &comment), 202);
+        comment
+    });
+    for comment in [&first_refused, &refused] {
+        usher.daemon.wait_line(&format!("refused id=github:{ITEM}/comment/{} reason=\"too-fast\"", comment.id));
+    }
+    usher.daemon.wait_line(&format!("admitted id=github:{ITEM}/comment/{}", last.id));
+    let warned = |line: &&String| line.contains("more is said on GitHub than people say");
+    assert_eq!(usher.daemon.lines().iter().filter(warned).count(), 1);
+    assert_eq!(ticket.world.github.comments(ITEM).len(), 32, "no comment of usher's feeds the loop");
+}
