@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::config::Config;
+use crate::github::auth::Auth;
 use crate::net::Net;
 use crate::tmux::{Profiles, Settings, Tmux};
 use crate::{github, slack};
@@ -29,9 +30,18 @@ impl Clients {
         let net = Net::new()?;
         let secrets = &config.secrets;
         let slack = slack::api::Api::new(net.clone(), secrets.slack_bot.clone(), secrets.slack_app.clone());
-        let github =
-            github::api::Api::new(net.clone(), &config.github.host, secrets.github.clone(), config.github.limit_wait);
+        let auth = github_auth(config)?;
+        let github = github::api::Api::new(net.clone(), &config.github.host, auth, config.github.limit_wait);
         Ok(Self { net, slack, github })
+    }
+}
+
+/// The app where one is configured, else the token.
+fn github_auth(config: &Config) -> anyhow::Result<Option<Auth>> {
+    let secrets = &config.secrets;
+    match (config.github.app_id, &secrets.github_app_key) {
+        (Some(id), Some(key)) => Auth::app(id, key).map(Some),
+        _ => Ok(secrets.github.clone().map(|token| Auth::token(token, secrets.github_file.clone()))),
     }
 }
 

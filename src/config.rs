@@ -115,6 +115,8 @@ pub struct Reactions {
 pub struct GitHub {
     /// `github.com`, or an Enterprise host; lower-cased.
     pub host: String,
+    /// The GitHub App that usher is, `None`: a token instead.
+    pub app_id: Option<u64>,
     /// `owner/repo`, lower-cased; empty: none.
     pub repositories: Vec<String>,
     /// The acts that a GitHub comment may become.
@@ -229,6 +231,7 @@ impl Config {
             secrets,
             raw,
         };
+        config.github.check(&config.secrets, &mut report);
         report.finish(config)
     }
 

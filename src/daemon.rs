@@ -82,7 +82,6 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         key: key.clone(),
         prompt: config.prompt.clone(),
         github_host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
-        github_token: config.secrets.github.clone(),
         layout: layout.clone(),
         limits: config.attachments.clone(),
         patience: config.ledger.patience,

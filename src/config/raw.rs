@@ -55,6 +55,7 @@ pub(super) struct Reactions {
 #[serde(deny_unknown_fields)]
 pub(super) struct GitHub {
     pub(super) host: String,
+    pub(super) app_id: i64,
     pub(super) repositories: Vec<String>,
     pub(super) publish: Vec<String>,
     pub(super) limit_wait: String,
@@ -158,6 +159,7 @@ impl Default for GitHub {
     fn default() -> Self {
         Self {
             host: "github.com".into(),
+            app_id: 0,
             repositories: Vec::new(),
             publish: vec!["work-item.reply".into()],
             limit_wait: "60s".into(),

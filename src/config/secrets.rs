@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
@@ -51,6 +51,10 @@ pub struct Secrets {
     pub slack_bot: Option<SecretString>,
     /// The GitHub token: reads and writes the ledger.
     pub github: Option<SecretString>,
+    /// The file that the GitHub token came from, to be read again when it was renewed.
+    pub github_file: Option<PathBuf>,
+    /// The private key of the GitHub App, PEM.
+    pub github_app_key: Option<SecretString>,
     /// What GitHub signs its webhook deliveries with: the current secret, and during a rotation the one before it.
     pub webhook: Vec<SecretString>,
     lines: Vec<String>,
@@ -64,17 +68,26 @@ struct Found {
 }
 
 enum Origin {
-    Credential,
-    NamedFile,
+    Credential(PathBuf),
+    NamedFile(PathBuf),
     Variable,
+}
+
+impl Origin {
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Credential(path) | Self::NamedFile(path) => Some(path.clone()),
+            Self::Variable => None,
+        }
+    }
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name;
         match self.origin {
-            Origin::Credential => write!(f, "{name}: set, from $CREDENTIALS_DIRECTORY/{name}"),
-            Origin::NamedFile => write!(f, "{name}: set, from the file that {name}_FILE names"),
+            Origin::Credential(_) => write!(f, "{name}: set, from $CREDENTIALS_DIRECTORY/{name}"),
+            Origin::NamedFile(_) => write!(f, "{name}: set, from the file that {name}_FILE names"),
             Origin::Variable => write!(f, "{name}: set, from the environment"),
         }
     }
@@ -108,6 +121,9 @@ const BOT: SlackToken = SlackToken {
 /// The names of the GitHub token; the first that is set counts, as with GitHub's own command line.
 const GITHUB: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
 
+/// The name of the private key of a GitHub App.
+const APP_KEY: &str = "USHER_GITHUB_APP_KEY";
+
 /// The names of the webhook's secret and of the one before it.
 const WEBHOOK: [&str; 2] = ["USHER_GITHUB_WEBHOOK_SECRET", "USHER_GITHUB_WEBHOOK_SECRET_PREVIOUS"];
 
@@ -118,7 +134,9 @@ impl Secrets {
         secrets.slack_app = secrets.keep(slack_token(&APP, environment, report), APP.name);
         secrets.slack_bot = secrets.keep(slack_token(&BOT, environment, report), BOT.name);
         let github = GITHUB.into_iter().find_map(|name| find(name, environment, report));
+        secrets.github_file = github.as_ref().and_then(|found| found.origin.file());
         secrets.github = secrets.keep(github, "GH_TOKEN or GITHUB_TOKEN");
+        secrets.github_app_key = secrets.keep(find_key(APP_KEY, environment, report), APP_KEY);
         for name in WEBHOOK {
             let found = find(name, environment, report);
             let kept = secrets.keep(found, name);
@@ -152,6 +170,27 @@ fn slack_token(token: &SlackToken, environment: &Environment, report: &mut Repor
 
 /// The secret of this name, from the first place that has it.
 fn find(name: &'static str, environment: &Environment, report: &mut Report) -> Option<Found> {
+    let found = find_text(name, environment, report)?;
+    if found.value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Some(found);
+    }
+    report.other(format_args!("{name} holds more than a token: it must be one line, without spaces"));
+    None
+}
+
+/// A key in PEM form, which has many lines; a variable may write their ends as `\n`.
+fn find_key(name: &'static str, environment: &Environment, report: &mut Report) -> Option<Found> {
+    let found = find_text(name, environment, report)?;
+    let value = found.value.replace("\\n", "\n");
+    if value.starts_with("-----BEGIN ") {
+        return Some(Found { value, ..found });
+    }
+    report.other(format_args!("{name} is no key in PEM form: it begins with -----BEGIN"));
+    None
+}
+
+/// Whatever stands under this name, without the white space around it.
+fn find_text(name: &'static str, environment: &Environment, report: &mut Report) -> Option<Found> {
     let (value, origin) = match look(name, environment) {
         Ok(found) => found?,
         Err((place, error)) => {
@@ -164,10 +203,6 @@ fn find(name: &'static str, environment: &Environment, report: &mut Report) -> O
         report.other(format_args!("{name} is empty: put the token there, or remove the empty file or variable"));
         return None;
     }
-    if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-        report.other(format_args!("{name} holds more than a token: it must be one line, without spaces"));
-        return None;
-    }
     Some(Found { name, value, origin })
 }
 
@@ -175,17 +210,18 @@ fn find(name: &'static str, environment: &Environment, report: &mut Report) -> O
 /// belongs.
 fn look(name: &str, environment: &Environment) -> Result<Option<(String, Origin)>, (String, io::Error)> {
     if let Some(directory) = environment.get("CREDENTIALS_DIRECTORY") {
-        match read(&environment.directory().join(directory).join(name)) {
-            Ok(text) => return Ok(Some((text, Origin::Credential))),
+        let path = environment.directory().join(directory).join(name);
+        match read(&path) {
+            Ok(text) => return Ok(Some((text, Origin::Credential(path)))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err((format!("$CREDENTIALS_DIRECTORY/{name}"), error)),
         }
     }
     let variable = format!("{name}_FILE");
     if let Some(path) = environment.get(&variable) {
-        let text = read(&environment.directory().join(path));
-        return text
-            .map(|text| Some((text, Origin::NamedFile)))
+        let path = environment.directory().join(path);
+        return read(&path)
+            .map(|text| Some((text, Origin::NamedFile(path))))
             .map_err(|error| (format!("the file that {variable} names"), error));
     }
     Ok(environment.get(name).map(|text| (text.to_owned(), Origin::Variable)))
@@ -288,6 +324,7 @@ mod tests {
         USHER_SLACK_APP_TOKEN: set, from the environment
         USHER_SLACK_BOT_TOKEN: unset
         GITHUB_TOKEN: set, from the environment
+        USHER_GITHUB_APP_KEY: unset
         USHER_GITHUB_WEBHOOK_SECRET: unset
         USHER_GITHUB_WEBHOOK_SECRET_PREVIOUS: unset
         ");

@@ -360,6 +360,7 @@ fn what_is_shown_has_no_secret_and_reads_back() {
 
     [github]
     host = "github.com"
+    app_id = 0
     repositories = ["Acme/Web"]
     publish = ["work-item.reply"]
     limit_wait = "60s"
@@ -408,6 +409,7 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     # USHER_SLACK_APP_TOKEN: unset
     # USHER_SLACK_BOT_TOKEN: set, from the environment
     # GH_TOKEN or GITHUB_TOKEN: unset
+    # USHER_GITHUB_APP_KEY: unset
     # USHER_GITHUB_WEBHOOK_SECRET: unset
     # USHER_GITHUB_WEBHOOK_SECRET_PREVIOUS: unset
     "#);

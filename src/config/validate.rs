@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::environment::Environment;
 use super::raw;
 use super::report::Report;
+use super::secrets::Secrets;
 use super::{Attachments, GitHub, Ledger, Log, LogFormat, Pane, Reactions, Slack, State, Webhook};
 use super::{sources, units};
 use crate::core::act::{self, Act};
@@ -19,6 +20,17 @@ use crate::core::message::Person;
 use crate::core::prompt::{self, Prompt};
 use crate::core::session::Listen;
 use crate::core::work_item::WorkItem;
+
+impl GitHub {
+    /// An app is known by its id and its key, and by neither alone.
+    pub(super) fn check(&self, secrets: &Secrets, report: &mut Report) {
+        match (self.app_id, &secrets.github_app_key) {
+            (Some(_), None) => report.key("github.app_id", "needs the app's private key: set USHER_GITHUB_APP_KEY, or its _FILE"),
+            (None, Some(_)) => report.other("USHER_GITHUB_APP_KEY is set and github.app_id is not: write the App ID of the app's settings page there"),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+    }
+}
 
 /// The rules, with what they need. A rule that finds a problem reports it and answers with a stand-in that nobody sees:
 /// with a problem there is no configuration.
@@ -58,10 +70,19 @@ impl Validator<'_> {
     pub(super) fn github(&mut self, raw: &raw::GitHub) -> GitHub {
         GitHub {
             host: self.host("github.host", &raw.host),
+            app_id: self.app_id("github.app_id", raw.app_id),
             repositories: self.repositories("github.repositories", &raw.repositories),
             publish: self.acts("github.publish", &raw.publish),
             limit_wait: self.wait("github.limit_wait", &raw.limit_wait, "usher would hammer a limit that GitHub set"),
         }
+    }
+
+    /// 0: no app.
+    fn app_id(&mut self, key: &str, id: i64) -> Option<u64> {
+        let read = u64::try_from(id);
+        let id =
+            read.unwrap_or_else(|_| self.refuse(key, "must be the App ID of the app's settings page, or 0: no app", 0));
+        (id > 0).then_some(id)
     }
 
     pub(super) fn people(&mut self, raw: &[raw::Person]) -> Vec<KnownPerson> {

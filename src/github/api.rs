@@ -1,30 +1,27 @@
 //! The GitHub REST calls that usher makes.
 //!
-//! Owns the base URL, the headers, paging, and the reading of GitHub's refusals into a closed set of classes. It must
-//! not know what a comment says. Facts: platform-facts G.
+//! Owns paths, paging, and the one retry with a renewed credential. It must not know what a comment says. Facts:
+//! platform-facts G.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{self, HeaderMap};
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::auth::{Auth, TokenKind};
+pub use super::wire::Standing;
+use super::wire::{JSON, Wire, read};
 use crate::core::message::{GitHubPlace, Spot};
 use crate::core::work_item::WorkItem;
-use crate::net::{Net, without_url};
-
-/// GitHub itself gives up after ten seconds (platform-facts G); a little more covers the way there.
-const TIMEOUT: Duration = Duration::from_secs(15);
+use crate::net::Net;
 
 /// Pages of 100 comments that a read back looks at; 10,000 comments in the time of one restart are not usher's.
 const MAX_PAGES: usize = 100;
-
-/// Bodies as they were written.
-const PLAIN: &str = "application/vnd.github+json";
 
 /// Bodies rendered as well, with freshly signed URLs (platform-facts E3).
 const RENDERED: &str = "application/vnd.github.full+json";
@@ -32,10 +29,24 @@ const RENDERED: &str = "application/vnd.github.full+json";
 /// The client of one GitHub host.
 #[derive(Debug, Clone)]
 pub struct Api {
-    net: Net,
-    base: String,
-    token: Option<SecretString>,
-    limit_wait: Duration,
+    wire: Wire,
+    auth: Option<Arc<Auth>>,
+}
+
+/// A call, and the repository that it is about: an app has a token for each owner.
+struct Call {
+    request: RequestBuilder,
+    repository: Option<String>,
+}
+
+impl Call {
+    fn json(self, body: &Value) -> Self {
+        Self { request: self.request.json(body), ..self }
+    }
+
+    fn query(self, query: &[(&str, String)]) -> Self {
+        Self { request: self.request.query(query), ..self }
+    }
 }
 
 /// A comment on an issue or pull request.
@@ -95,8 +106,11 @@ impl Reaction {
 /// Who the token belongs to.
 #[derive(Debug, Clone, Deserialize)]
 pub struct User {
-    /// The login.
+    /// The login; an app's ends in `[bot]`.
     pub login: String,
+    /// The id of the app, when it is one.
+    #[serde(skip)]
+    pub app_id: Option<u64>,
 }
 
 /// What went wrong, as far as a caller branches on it.
@@ -106,7 +120,7 @@ pub enum ApiError {
     #[error("usher holds no GitHub token: set GH_TOKEN")]
     NoToken,
     /// The token is not accepted.
-    #[error("GitHub does not accept the token (HTTP 401): renew GH_TOKEN")]
+    #[error("GitHub does not accept the token (HTTP 401): renew GH_TOKEN, or the key of the app")]
     Unauthorized,
     /// A primary or secondary limit.
     #[error("GitHub's rate limit: again in {} s", .0.as_secs())]
@@ -129,20 +143,40 @@ pub enum ApiError {
 
 impl Api {
     /// A client for github.com, or for an Enterprise host.
-    pub fn new(net: Net, host: &str, token: Option<SecretString>, limit_wait: Duration) -> Self {
-        let base =
-            if host == "github.com" { "https://api.github.com".to_owned() } else { format!("https://{host}/api/v3") };
-        Self { net, base, token, limit_wait }
+    pub fn new(net: Net, host: &str, auth: Option<Auth>, limit_wait: Duration) -> Self {
+        Self { wire: Wire::new(net, host, limit_wait), auth: auth.map(Arc::new) }
     }
 
-    /// Whether there is a token at all.
+    /// Whether there is a credential at all.
     pub fn has_token(&self) -> bool {
-        self.token.is_some()
+        self.auth.is_some()
     }
 
-    /// Who the token belongs to.
+    /// What the token is.
+    pub async fn token_kind(&self) -> Option<TokenKind> {
+        match &self.auth {
+            Some(auth) => Some(auth.kind().await),
+            None => None,
+        }
+    }
+
+    /// The token for the first hop of a work item's attachments; without one, public ones are reachable still.
+    pub async fn bearer(&self, item: &WorkItem) -> Option<SecretString> {
+        self.auth.as_ref()?.bearer(&self.wire, Some(&item.repository())).await.ok()
+    }
+
+    /// How the last call ended.
+    pub fn standing(&self) -> Standing {
+        self.wire.standing()
+    }
+
+    /// Who the credential belongs to.
     pub async fn user(&self) -> Result<User, ApiError> {
-        self.get("/user", "user").await
+        let auth = self.auth.as_ref().ok_or(ApiError::NoToken)?;
+        match auth.user(&self.wire).await? {
+            Some(app) => Ok(app),
+            None => self.get("/user", "user").await,
+        }
     }
 
     /// A repository, by `owner/repo`.
@@ -152,7 +186,7 @@ impl Api {
 
     /// Writes a comment. Not idempotent: read back before writing again.
     pub async fn comment(&self, item: &WorkItem, body: &str) -> Result<Comment, ApiError> {
-        let request = self.request(Method::POST, &comments_path(item))?.json(&serde_json::json!({ "body": body }));
+        let request = self.request(Method::POST, &comments_path(item)).json(&serde_json::json!({ "body": body }));
         read(self.send(request, &item.to_string()).await?).await
     }
 
@@ -161,7 +195,7 @@ impl Api {
         let mut comments = Vec::new();
         for page in 1..=MAX_PAGES {
             let query = [("per_page", "100".to_owned()), ("page", page.to_string()), ("since", whole_seconds(since))];
-            let request = self.request(Method::GET, &comments_path(item))?.query(&query);
+            let request = self.request(Method::GET, &comments_path(item)).query(&query);
             let found: Vec<Comment> = read(self.send(request, &item.to_string()).await?).await?;
             let full = found.len() == 100;
             comments.extend(found);
@@ -185,7 +219,7 @@ impl Api {
             Spot::Comment(id) => format!("/repos/{repository}/issues/comments/{id}"),
             Spot::Review(id) => format!("/repos/{repository}/pulls/{number}/reviews/{id}"),
         };
-        let request = self.request_as(Method::GET, &path, RENDERED)?;
+        let request = self.request_as(Method::GET, &path, RENDERED);
         let said: Rendered = read(self.send(request, &item.to_string()).await?).await?;
         let Spot::Review(_) = spot else { return Ok(said.body_html) };
         let inline: Vec<Rendered> = self.pages(&format!("{path}/comments"), RENDERED, &item.to_string()).await?;
@@ -200,7 +234,7 @@ impl Api {
     /// The inline comments of a review, all pages.
     pub async fn review_comments(&self, pull_request: &WorkItem, id: u64) -> Result<Vec<Value>, ApiError> {
         let path = format!("{}/reviews/{id}/comments", pull_path(pull_request));
-        self.pages(&path, PLAIN, &pull_request.to_string()).await
+        self.pages(&path, JSON, &pull_request.to_string()).await
     }
 
     /// A pull request.
@@ -212,7 +246,7 @@ impl Api {
         let mut all = Vec::new();
         for page in 1..=MAX_PAGES {
             let query = [("per_page", "100".to_owned()), ("page", page.to_string())];
-            let request = self.request_as(Method::GET, path, accept)?.query(&query);
+            let request = self.request_as(Method::GET, path, accept).query(&query);
             let found: Vec<T> = read(self.send(request, what).await?).await?;
             let full = found.len() == 100;
             all.extend(found);
@@ -231,7 +265,7 @@ impl Api {
     /// Takes usher's own reaction off. GitHub takes reactions off by id alone, and putting one that is there tells its id.
     pub async fn unreact(&self, place: &GitHubPlace, reaction: Reaction) -> Result<(), ApiError> {
         let Some((path, id)) = self.reaction(place, reaction).await? else { return Ok(()) };
-        let request = self.request(Method::DELETE, &format!("{path}/{id}"))?;
+        let request = self.request(Method::DELETE, &format!("{path}/{id}"));
         self.send(request, "reaction").await.map(drop)
     }
 
@@ -242,47 +276,43 @@ impl Api {
             id: u64,
         }
         let Some(path) = reactions_path(place) else { return Ok(None) };
-        let request = self.request(Method::POST, &path)?.json(&serde_json::json!({ "content": reaction.content() }));
+        let request = self.request(Method::POST, &path).json(&serde_json::json!({ "content": reaction.content() }));
         let put: Put = read(self.send(request, &place.item.to_string()).await?).await?;
         Ok(Some((path, put.id)))
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str, what: &str) -> Result<T, ApiError> {
-        read(self.send(self.request(Method::GET, path)?, what).await?).await
+        read(self.send(self.request(Method::GET, path), what).await?).await
     }
 
-    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
-        self.request_as(method, path, PLAIN)
+    fn request(&self, method: Method, path: &str) -> Call {
+        self.request_as(method, path, JSON)
     }
 
-    fn request_as(&self, method: Method, path: &str, accept: &str) -> Result<RequestBuilder, ApiError> {
-        let token = self.token.as_ref().ok_or(ApiError::NoToken)?;
-        let request = self.net.client().request(method, format!("{}{path}", self.base));
-        Ok(request
-            .bearer_auth(token.expose_secret())
-            .header(header::ACCEPT, accept)
-            .header("X-GitHub-Api-Version", "2022-11-28")
-            .timeout(TIMEOUT))
+    fn request_as(&self, method: Method, path: &str, accept: &str) -> Call {
+        Call { request: self.wire.request(method, path, accept), repository: repository_of(path) }
     }
 
-    async fn send(&self, request: RequestBuilder, what: &str) -> Result<Response, ApiError> {
-        let response = request.send().await.map_err(transport)?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
+    /// Sends; a credential that GitHub no longer takes is renewed once.
+    async fn send(&self, call: Call, what: &str) -> Result<Response, ApiError> {
+        let auth = self.auth.as_ref().ok_or(ApiError::NoToken)?;
+        let repository = call.repository.as_deref();
+        let bearer = auth.bearer(&self.wire, repository).await?;
+        let again = call.request.try_clone();
+        match (self.wire.send(call.request.bearer_auth(bearer.expose_secret()), what).await, again) {
+            (Err(ApiError::Unauthorized), Some(again)) => {
+                let renewed = auth.renewed(&self.wire, repository, &bearer).await?.ok_or(ApiError::Unauthorized)?;
+                self.wire.send(again.bearer_auth(renewed.expose_secret()), what).await
+            }
+            (answer, _) => answer,
         }
-        let headers = response.headers().clone();
-        let message = refusal(response).await;
-        if let Some(wait) = limited(status, &headers, &message, self.limit_wait, Timestamp::now()) {
-            return Err(ApiError::RateLimited(wait));
-        }
-        Err(match status {
-            StatusCode::UNAUTHORIZED => ApiError::Unauthorized,
-            StatusCode::NOT_FOUND => ApiError::NotFound(what.to_owned()),
-            _ if status.is_server_error() => ApiError::Transport(anyhow::anyhow!("HTTP {}", status.as_u16())),
-            _ => ApiError::Refused { status: status.as_u16(), message },
-        })
     }
+}
+
+/// The repository of a path, `owner/repo`.
+fn repository_of(path: &str) -> Option<String> {
+    let mut names = path.strip_prefix("/repos/")?.split('/');
+    Some(format!("{}/{}", names.next()?, names.next()?))
 }
 
 fn comments_path(item: &WorkItem) -> String {
@@ -305,107 +335,4 @@ fn reactions_path(place: &GitHubPlace) -> Option<String> {
 
 fn whole_seconds(moment: Timestamp) -> String {
     Timestamp::from_second(moment.as_second()).unwrap_or(moment).to_string()
-}
-
-async fn read<T: DeserializeOwned>(response: Response) -> Result<T, ApiError> {
-    response.json().await.map_err(transport)
-}
-
-fn transport(error: reqwest::Error) -> ApiError {
-    ApiError::Transport(without_url(error))
-}
-
-/// GitHub's own sentence, one line, never the whole body.
-async fn refusal(response: Response) -> String {
-    #[derive(Deserialize)]
-    struct Body {
-        message: String,
-    }
-    let message = response.json::<Body>().await.map_or_else(|_| "no reason given".to_owned(), |body| body.message);
-    message.chars().filter(|c| !c.is_control()).take(200).collect()
-}
-
-/// How long a limit asks to wait: `Retry-After`, else the reset of an exhausted budget, else the configured least wait.
-///
-/// GitHub answers limits with 403 or 429 (platform-facts G). A secondary limit may come without any header that says so,
-/// and then only the sentence tells it from a refusal, which would give the record up.
-fn limited(
-    status: StatusCode,
-    headers: &HeaderMap,
-    message: &str,
-    least: Duration,
-    now: Timestamp,
-) -> Option<Duration> {
-    if status != StatusCode::FORBIDDEN && status != StatusCode::TOO_MANY_REQUESTS {
-        return None;
-    }
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
-    if let Some(seconds) = number("retry-after") {
-        return Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default().clamp(1, 3_600)));
-    }
-    if number("x-ratelimit-remaining") == Some(0) {
-        let seconds = number("x-ratelimit-reset").map_or(0, |reset| reset.saturating_sub(now.as_second()));
-        return Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default().clamp(1, 3_600)));
-    }
-    let says_so = message.to_ascii_lowercase().contains("rate limit");
-    (says_so || status == StatusCode::TOO_MANY_REQUESTS).then_some(least)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use reqwest::header::{HeaderName, HeaderValue};
-
-    const NOW: i64 = 1_800_000_000;
-
-    fn wait(status: u16, headers: &[(&'static str, &str)], message: &str) -> Option<u64> {
-        let status = StatusCode::from_u16(status).unwrap();
-        let pair = |(name, value): &(&'static str, &str)| {
-            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
-        };
-        let headers: HeaderMap = headers.iter().map(pair).collect();
-        let now = Timestamp::from_second(NOW).unwrap();
-        limited(status, &headers, message, Duration::from_secs(60), now).map(|wait| wait.as_secs())
-    }
-
-    #[test]
-    fn a_limit_is_told_from_a_refusal_and_says_how_long_to_wait() {
-        let reset = |seconds: i64| (NOW + seconds).to_string();
-        let (soon, past, late) = (reset(90), reset(-5), reset(90_000));
-        let secondary = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.";
-        for (status, headers, message, expected) in [
-            (403, vec![("retry-after", "7")], "", Some(7)),
-            (429, vec![("retry-after", " 7 ")], "", Some(7)),
-            (429, vec![("retry-after", "0")], "", Some(1)),
-            (429, vec![("retry-after", "-3")], "", Some(1)),
-            (429, vec![("retry-after", "99999999")], "", Some(3_600)),
-            (429, vec![("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")], "", Some(60)),
-            (403, vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", soon.as_str())], "", Some(90)),
-            (403, vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", past.as_str())], "", Some(1)),
-            (403, vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", late.as_str())], "", Some(3_600)),
-            (403, vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "-9223372036854775808")], "", Some(1)),
-            (403, vec![("x-ratelimit-remaining", "0")], "", Some(1)),
-            (403, vec![("x-ratelimit-remaining", "4999")], secondary, Some(60)),
-            (403, vec![("x-ratelimit-remaining", "4999")], "Resource not accessible by integration", None),
-            (429, vec![], "", Some(60)),
-            (403, vec![], "", None),
-            (404, vec![("retry-after", "7")], "rate limit", None),
-            (500, vec![("retry-after", "7")], "rate limit", None),
-        ] {
-            assert_eq!(wait(status, &headers, message), expected, "{status} {headers:?} {message}");
-        }
-    }
-
-    #[test]
-    fn an_enterprise_host_has_its_api_below_v3() {
-        let base = |host| Api::new(Net::new().unwrap(), host, None, Duration::from_secs(60)).base;
-        assert_eq!(base("github.com"), "https://api.github.com");
-        assert_eq!(base("ghe.example.org"), "https://ghe.example.org/api/v3");
-    }
-
-    #[tokio::test]
-    async fn without_a_token_nothing_is_asked() {
-        let api = Api::new(Net::new().unwrap(), "github.com", None, Duration::from_secs(60));
-        assert!(matches!(api.user().await, Err(ApiError::NoToken)));
-    }
 }

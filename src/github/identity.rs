@@ -24,7 +24,10 @@ pub async fn identify(api: Api, own: watch::Sender<Own>, stop: CancellationToken
         match answer {
             Ok(user) => {
                 info!(login = %user.login, "github login known");
-                own.send_modify(|own| own.login = Some(user.login));
+                own.send_modify(|own| {
+                    own.login = Some(user.login);
+                    own.app_id = user.app_id;
+                });
                 return;
             }
             Err(error) => warn!(%error, wait_s = wait.as_secs(), "the GitHub login is not known yet; asked again"),

@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod assets;
+pub mod auth;
 mod closing;
 pub mod completion;
 pub mod event;
@@ -11,3 +12,4 @@ pub mod ledger;
 pub mod pace;
 pub mod signature;
 pub mod webhook;
+mod wire;

@@ -131,7 +131,6 @@ impl Pipeline {
             turns: Arc::clone(turns),
             slack_token: self.slack.bot_token(),
             github: self.github.clone(),
-            github_token: self.github_token.clone(),
             github_host: self.github_host.clone(),
         }
     }
@@ -259,7 +258,6 @@ struct Download {
     turns: Arc<Semaphore>,
     slack_token: Option<SecretString>,
     github: github::api::Api,
-    github_token: Option<SecretString>,
     github_host: Option<String>,
 }
 
@@ -300,7 +298,7 @@ impl Download {
             may_be_html: file.is_html,
             kind: file.kind,
         };
-        let policy = self.policy(file.source);
+        let policy = self.policy(file.source).await;
         let mut fetched = self.fetcher.fetch(wanted, &policy, &directory).await;
         if matches!(fetched, Fetched::Not(Reason::NotReachableWithThisToken))
             && let Some(url) = self.signed(file).await
@@ -335,7 +333,7 @@ impl Download {
             return Err(Reason::OverCap { cap: self.limits.max_bytes });
         }
         match &file.bytes {
-            Whereabouts::Url(url) => hop::first(&self.policy(file.source).table, url),
+            Whereabouts::Url(url) => hop::first(&self.table(file.source), url),
             Whereabouts::Nowhere(reason) => Err(reason.clone()),
             Whereabouts::Ask => Err(Reason::TransferFailed),
         }
@@ -349,18 +347,26 @@ impl Download {
         intact.then(|| Attachment { name: file.name.clone(), link: file.link.clone(), ..known.attachment })
     }
 
+    /// Which hosts may be asked.
+    fn table(&self, source: Source) -> HostTable {
+        match source {
+            Source::Slack => HostTable::slack(),
+            Source::GitHub => HostTable::github(self.github_host.as_deref()),
+        }
+    }
+
     /// Which hosts, which credential, and what the vendor's refusals mean.
-    fn policy(&self, source: Source) -> Policy {
-        let (table, bearer, html_means, not_found_means) = match source {
-            Source::Slack => (HostTable::slack(), &self.slack_token, Reason::NoScope, Reason::TransferFailed),
+    async fn policy(&self, source: Source) -> Policy {
+        let (bearer, html_means, not_found_means) = match source {
+            Source::Slack => (self.slack_token.clone(), Reason::NoScope, Reason::TransferFailed),
             Source::GitHub => {
                 let hidden = Reason::NotReachableWithThisToken;
-                (HostTable::github(self.github_host.as_deref()), &self.github_token, hidden.clone(), hidden)
+                (self.github.bearer(&self.item).await, hidden.clone(), hidden)
             }
         };
         Policy {
-            table,
-            bearer: bearer.clone(),
+            table: self.table(source),
+            bearer,
             cap: self.limits.max_bytes,
             idle: self.limits.timeout,
             mode: self.limits.mode,
@@ -375,7 +381,7 @@ impl Download {
         let (Place::GitHub(place), Whereabouts::Url(url)) = (&self.place, &file.bytes) else { return None };
         let rendered = self.github.rendered(&place.item, place.spot).await.ok()?;
         let url = github::assets::signed_url(url, &rendered)?;
-        hop::first(&self.policy(file.source).table, &url).ok()
+        hop::first(&self.table(file.source), &url).ok()
     }
 
     /// Slack's own transcript, verbatim; and whether Slack was still at it when the waiting ended.
@@ -390,7 +396,7 @@ impl Download {
 
     async fn captions(&self, url: Option<String>) -> Option<String> {
         let url = hop::first(&HostTable::slack(), &url?).ok()?;
-        let captions = self.fetcher.fetch_text(&url, &self.policy(Source::Slack), CAPTIONS_CAP).await?;
+        let captions = self.fetcher.fetch_text(&url, &self.policy(Source::Slack).await, CAPTIONS_CAP).await?;
         vtt::words(&captions).filter(|words| !words.is_empty())
     }
 }

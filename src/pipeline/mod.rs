@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use secrecy::SecretString;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -73,8 +72,6 @@ pub struct Pipeline {
     pub prompt: Prompt,
     /// The Enterprise host, `None` for github.com.
     pub github_host: Option<String>,
-    /// GitHub's token, for the first hop of an asset.
-    pub github_token: Option<SecretString>,
     /// The key that signs records.
     pub key: EnvelopeKey,
     /// Where everything is.

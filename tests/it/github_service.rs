@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
@@ -186,4 +187,56 @@ fn two_programs_that_answer_each_other_are_stopped_and_a_restart_does_not_begin_
     let warned = |line: &&String| line.contains("more is said on GitHub than people say");
     assert_eq!(usher.daemon.lines().iter().filter(warned).count(), 1);
     assert_eq!(ticket.world.github.comments(ITEM).len(), 32, "no comment of usher's feeds the loop");
+}
+
+#[test]
+fn a_token_that_was_renewed_in_its_file_is_taken_up_while_usher_runs() {
+    let mut ticket = Ticket::new();
+    let file = ticket.world.dir().parent().unwrap().join(format!("usher-token-{}", std::process::id()));
+    std::fs::write(&file, ticket.world.github.token()).unwrap();
+    ticket.world.unset_env("GH_TOKEN");
+    ticket.world.set_env("GH_TOKEN_FILE", file.to_str().unwrap());
+    let usher = ticket.daemon();
+    std::fs::write(&file, ticket.world.github.renew_token()).unwrap();
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    usher.commented(ITEM, &comment);
+    ticket.wait_reactions(&comment, &["eyes", "rocket"]);
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn an_app_asks_for_one_token_and_for_another_when_github_no_longer_takes_it() {
+    // Field report L3: works for an hour, then 401.
+    let mut ticket = Ticket::new();
+    let key = ticket.world.github.add_app(7, Duration::from_secs(3_600));
+    ticket.world.unset_env("GH_TOKEN");
+    ticket.world.set_env("USHER_GITHUB_APP_KEY", &key);
+    ticket.config("[github]\napp_id = 7\n");
+    let usher = ticket.daemon();
+    usher.daemon.wait_line("github login known login=usher-app[bot]");
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    usher.commented(ITEM, &comment);
+    ticket.wait_reactions(&comment, &["eyes", "rocket"]);
+    assert_eq!(ticket.world.github.tokens_asked(), 1);
+    ticket.world.github.revoke_installation_tokens();
+    let comment = ticket.world.github.comment(ITEM, "dana", "And the other one");
+    usher.commented(ITEM, &comment);
+    ticket.wait_reactions(&comment, &["eyes", "rocket"]);
+    assert_eq!(ticket.world.github.tokens_asked(), 2);
+}
+
+#[test]
+fn an_apps_token_is_renewed_before_it_ends() {
+    let mut ticket = Ticket::new();
+    // Four minutes are less than the five that usher keeps.
+    let key = ticket.world.github.add_app(7, Duration::from_secs(240));
+    ticket.world.unset_env("GH_TOKEN");
+    ticket.world.set_env("USHER_GITHUB_APP_KEY", &key.replace('\n', "\\n"));
+    ticket.config("[github]\napp_id = 7\n");
+    let usher = ticket.daemon();
+    let before = ticket.world.github.tokens_asked();
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    usher.commented(ITEM, &comment);
+    ticket.wait_reactions(&comment, &["eyes", "rocket"]);
+    assert!(ticket.world.github.tokens_asked() > before);
 }

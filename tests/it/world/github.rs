@@ -240,10 +240,14 @@ impl FakeGitHub {
         if !call.headers.contains_key(hyper::header::USER_AGENT) {
             return Ok(http::whole(403, "text/html", "Request forbidden by administrative rules."));
         }
-        if !call.bears(&self.token()) || self.state.with(|state| state.token_revoked) {
+        let segments: Vec<&str> = call.path.trim_matches('/').split('/').collect();
+        if let Some(reply) = self.app(&call, &segments) {
+            return Ok(reply);
+        }
+        let bears_token = call.bears(&self.token()) && !self.state.with(|state| state.token_revoked);
+        if !bears_token && !self.bears_installation_token(&call) {
             return Ok(http::json(401, &json!({"message": "Bad credentials", "status": "401"})));
         }
-        let segments: Vec<&str> = call.path.trim_matches('/').split('/').collect();
         match (call.method.as_str(), segments.as_slice()) {
             ("GET", ["user"]) => Ok(user(LOGIN).reply(200)),
             ("GET", ["repos", owner, repo]) => Ok(self.repository(&format!("{owner}/{repo}"))),
