@@ -123,6 +123,8 @@ pub struct GitHub {
     pub publish: BTreeSet<Act>,
     /// The least wait after a secondary limit without `Retry-After`.
     pub limit_wait: Duration,
+    /// How often the repositories are read for what no delivery brought, beside the start.
+    pub catch_up: Duration,
 }
 
 /// Where GitHub delivers what is said there.

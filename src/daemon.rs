@@ -95,11 +95,23 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         let listener = TcpListener::bind(config.webhook.listen).await;
         let listener = listener.with_context(|| format!("webhook.listen {} cannot be used", config.webhook.listen))?;
         info!("accepting webhook={}", listener.local_addr()?);
-        let routes = webhook::route(&config.webhook.path, webhook(&config, &inbox, own));
+        let routes = webhook::route(&config.webhook.path, webhook(&config, &inbox, own.clone()));
         let serving = serve::serve(listener, routes, stop.clone());
         tasks.spawn(named("webhook", unfailing(serving)));
+    }
+    if clients.github.has_token() && !config.github.repositories.is_empty() {
         let (api, asking) = (clients.github.clone(), stop.clone());
         tasks.spawn(named("github login", unfailing(identity::identify(api, tell_own, asking))));
+        let catch_up = github::catch_up::CatchUp {
+            inbox: inbox.clone(),
+            api: clients.github.clone(),
+            grants: grants(&config),
+            repositories: config.github.repositories.clone(),
+            host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
+            own,
+            every: config.github.catch_up,
+        };
+        tasks.spawn(named("github catch-up", catch_up.run(stop.clone())));
     }
     let feedback = Feedback::new(inbox.clone(), clients.slack.clone(), emoji(&config.slack.reactions));
     tasks.spawn(named("pipeline", pipeline.run(stop.clone())));

@@ -59,6 +59,7 @@ pub(super) struct GitHub {
     pub(super) repositories: Vec<String>,
     pub(super) publish: Vec<String>,
     pub(super) limit_wait: String,
+    pub(super) catch_up: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,6 +164,7 @@ impl Default for GitHub {
             repositories: Vec::new(),
             publish: vec!["work-item.reply".into()],
             limit_wait: "60s".into(),
+            catch_up: "15m".into(),
         }
     }
 }

@@ -364,6 +364,7 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     repositories = ["Acme/Web"]
     publish = ["work-item.reply"]
     limit_wait = "60s"
+    catch_up = "15m"
 
     [webhook]
     listen = "127.0.0.1:8787"

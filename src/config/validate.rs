@@ -74,6 +74,7 @@ impl Validator<'_> {
             repositories: self.repositories("github.repositories", &raw.repositories),
             publish: self.acts("github.publish", &raw.publish),
             limit_wait: self.wait("github.limit_wait", &raw.limit_wait, "usher would hammer a limit that GitHub set"),
+            catch_up: self.wait("github.catch_up", &raw.catch_up, "the repositories would be read without a pause"),
         }
     }
 

@@ -20,6 +20,9 @@ use crate::core::message::{GitHubPlace, Spot};
 use crate::core::work_item::WorkItem;
 use crate::net::Net;
 
+/// The entries of a full page, the most that GitHub gives.
+pub(super) const PAGE: usize = 100;
+
 /// Pages of 100 comments that a read back looks at; 10,000 comments in the time of one restart are not usher's.
 const MAX_PAGES: usize = 100;
 
@@ -204,6 +207,26 @@ impl Api {
             }
         }
         Ok(comments)
+    }
+
+    /// Anything, as it is.
+    pub(super) async fn value(&self, path: &str) -> Result<Value, ApiError> {
+        self.get(path, path).await
+    }
+
+    /// One page of a list, what changed longest ago first; lists that know no `since` give everything.
+    pub(super) async fn page(
+        &self,
+        path: &str,
+        more: &[(&str, &str)],
+        since: Timestamp,
+        page: usize,
+    ) -> Result<Vec<Value>, ApiError> {
+        let mut query: Vec<(&str, String)> = more.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        query.extend([("per_page", PAGE.to_string()), ("page", page.to_string()), ("since", whole_seconds(since))]);
+        query.extend([("sort", "updated".to_owned()), ("direction", "asc".to_owned())]);
+        let call = self.request(Method::GET, path).query(&query);
+        read(self.send(call, path).await?).await
     }
 
     /// What was said at a spot as GitHub renders it, with freshly signed URLs of private assets.

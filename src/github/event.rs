@@ -246,7 +246,11 @@ fn author(payload: &Value, said: &Said<'_>, own: &Own) -> Result<Person, PassedO
 
 /// For a pull request, the issues that its text or its branch says it closes.
 fn closes(payload: &Value, item: &WorkItem) -> Vec<WorkItem> {
-    let pull_request = field(payload, "pull_request");
+    closed_by(field(payload, "pull_request"), item)
+}
+
+/// The issues that a pull request says it closes.
+pub(super) fn closed_by(pull_request: &Value, item: &WorkItem) -> Vec<WorkItem> {
     let body = text(pull_request, "body").unwrap_or_default();
     let branch = text(field(pull_request, "head"), "ref").unwrap_or_default();
     closed_issues(item, body, branch)

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod assets;
 pub mod auth;
+pub mod catch_up;
 mod closing;
 pub mod completion;
 pub mod event;

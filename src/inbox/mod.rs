@@ -15,6 +15,7 @@ pub mod notices;
 pub mod operator;
 pub mod portable;
 pub mod records;
+pub mod repositories;
 mod schema;
 #[cfg(test)]
 mod tests;

@@ -240,3 +240,45 @@ fn an_apps_token_is_renewed_before_it_ends() {
     ticket.wait_reactions(&comment, &["eyes", "rocket"]);
     assert!(ticket.world.github.tokens_asked() > before);
 }
+
+#[test]
+fn what_was_said_on_the_ticket_while_usher_was_away_arrives_late_in_order_and_once() {
+    // Field report W6: GitHub never delivers again by itself.
+    let ticket = Ticket::new();
+    ticket.world.github.add_issue("acme/widgets#13", "Bound to nothing");
+    let usher = ticket.daemon();
+    usher.daemon.wait_line("what is said from now on is caught up");
+    usher.daemon.kill9();
+    let missed: Vec<Comment> =
+        (0..120).map(|index| ticket.world.github.comment(ITEM, "mallory", &format!("noise {index}"))).collect();
+    let first = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    ticket.world.github.comment("acme/widgets#13", "dana", "not for any agent");
+    let second = ticket.world.github.comment(ITEM, "dana", "And the other one");
+    assert_eq!(missed.len(), 120, "more than one page");
+
+    let usher = ticket.daemon();
+    usher.daemon.wait_line("caught up repository=acme/widgets found=");
+    ticket.wait_reactions(&second, &["eyes", "rocket"]);
+    for comment in [&first, &second] {
+        assert_eq!(usher.commented(ITEM, comment), 200, "its delivery is known already");
+    }
+    let last = ticket.world.github.comment(ITEM, "dana", "live");
+    assert_eq!(usher.commented(ITEM, &last), 202);
+    ticket.wait_reactions(&last, &["eyes", "rocket"]);
+    let submitted = ticket.agent.submitted();
+    let order = ["Oil the hinge", "And the other one", "live"];
+    assert_eq!(submitted.len(), order.len(), "{submitted:?}");
+    assert!(submitted.iter().zip(order).all(|(text, words)| text.contains(words)), "{submitted:?}");
+}
+
+#[test]
+fn without_a_webhook_the_tickets_are_read_on_schedule() {
+    let mut ticket = Ticket::new();
+    ticket.world.unset_env("USHER_GITHUB_WEBHOOK_SECRET");
+    ticket.config("[github]\ncatch_up = \"200ms\"\n");
+    let daemon = ticket.world.daemon();
+    daemon.wait_line("what is said from now on is caught up");
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    ticket.wait_reactions(&comment, &["eyes", "rocket"]);
+    assert_eq!(ticket.agent.submitted().len(), 1);
+}

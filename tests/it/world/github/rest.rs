@@ -1,4 +1,4 @@
-//! More of GitHub's REST API: reactions, and apps with their installation tokens.
+//! More of GitHub's REST API: reactions, lists of issues, and apps with their installation tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Value, json};
 
-use super::{FakeGitHub, GitHubReply as _, LOGIN, State, not_found, user};
+use super::{FakeGitHub, GitHubReply as _, Issue, LOGIN, State, not_found, user};
 use crate::world::http::{self, Call, Reply};
 
 /// What this part keeps.
@@ -98,6 +98,7 @@ impl FakeGitHub {
             ("POST", ["repos", owner, repo, "issues", spot @ .., "reactions"]) => {
                 Some(state.react(&format!("{owner}/{repo}"), spot, call))
             }
+            ("GET", ["repos", owner, repo, "issues"]) => Some(state.list_issues(&format!("{owner}/{repo}"), call)),
             ("DELETE", ["repos", _, _, "issues", .., "reactions", id]) => Some(state.unreact(call, id)),
             _ => None,
         })
@@ -141,6 +142,19 @@ impl State {
         self.rest.next_reaction = next;
         let status = if id == next { 201 } else { 200 };
         json!({"id": id, "user": user(LOGIN), "content": content, "created_at": "2026-11-01T09:00:00Z"}).reply(status)
+    }
+
+    /// The issues that changed since, longest ago first.
+    fn list_issues(&self, repository: &str, call: &Call) -> Reply {
+        let since: Option<Timestamp> = call.parameter("since").parse().ok();
+        let changed = |issue: &Issue| issue.comments.iter().map(|comment| comment.updated_at).max();
+        let ours = self.issues.iter().filter(|(item, _)| item.starts_with(&format!("{repository}#")));
+        let mut listed: Vec<_> = ours.filter(|(_, issue)| changed(issue) >= since).collect();
+        listed.sort_by_key(|(_, issue)| changed(issue));
+        let per_page: usize = call.parameter("per_page").parse().unwrap_or(30).clamp(1, 100);
+        let page: usize = call.parameter("page").parse().unwrap_or(1).max(1);
+        let page = listed.into_iter().skip((page - 1) * per_page).take(per_page);
+        json!(page.map(|(item, issue)| issue.json(item)).collect::<Vec<_>>()).reply(200)
     }
 
     fn unreact(&mut self, call: &Call, id: &str) -> Reply {
