@@ -30,6 +30,7 @@ use crate::github::identity;
 use crate::github::ledger::Ledger;
 use crate::github::pace::Pace;
 use crate::github::webhook::{self, Webhook};
+use crate::health::Health;
 use crate::inbox::messages::{Arrival, PRUNED_AT_ONCE};
 use crate::inbox::{Inbox, portable};
 use crate::layout::{Layout, Lock};
@@ -39,7 +40,7 @@ use crate::slack::event::{Copy, Names, What};
 use crate::slack::feedback::Feedback;
 use crate::slack::socket::{Link, Socket};
 use crate::slack::{self, Workspace, workspace};
-use crate::{clients, github, probe, serve};
+use crate::{clients, github, health, probe, serve};
 
 /// What is under way when usher is told to stop has this long; the whole stop takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(8);
@@ -91,11 +92,22 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let mut tasks = JoinSet::new();
     let own = Own { key: Some(key.clone()), ..Own::default() };
     let (tell_own, own) = watch::channel(own);
+    let mut listening = None;
     if !config.secrets.webhook.is_empty() {
         let listener = TcpListener::bind(config.webhook.listen).await;
         let listener = listener.with_context(|| format!("webhook.listen {} cannot be used", config.webhook.listen))?;
-        info!("accepting webhook={}", listener.local_addr()?);
+        let address = listener.local_addr()?;
+        info!("accepting webhook={address}");
+        listening = Some(address);
+        let health = Health {
+            inbox: inbox.clone(),
+            github: clients.github.clone(),
+            slack: config.slack.enabled.then(|| link.clone()),
+            root: layout.root().to_owned(),
+            asked: tokio::sync::Mutex::default(),
+        };
         let routes = webhook::route(&config.webhook.path, webhook(&config, &inbox, own.clone()));
+        let routes = routes.merge(health::routes(health));
         let serving = serve::serve(listener, routes, stop.clone());
         tasks.spawn(named("webhook", unfailing(serving)));
     }
@@ -143,7 +155,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     }
     let panes = clients::tmux(&config)?;
     let check = async {
-        let measured = probe::measure(&config, &layout, &inbox, &clients, &panes, Some(link)).await;
+        let measured = probe::measure(&config, &layout, &inbox, &clients, &panes, Some(link), listening).await;
         probe::log(&measured);
         info!("{}", probe::ready(&measured));
         notify(&[NotifyState::Ready]);

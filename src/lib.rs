@@ -8,7 +8,7 @@
 //! - [`inbox`]: the durable truth, in SQLite.
 //! - [`slack`] and [`github`]: the two vendors, who do not know each other.
 //! - [`net`], [`fetch`], [`tmux`]: the hands: HTTP, downloads, panes.
-//! - [`config`], [`layout`], [`telemetry`], [`probe`]: what the operator sets, finds and reads.
+//! - [`config`], [`layout`], [`telemetry`], [`probe`], [`health`]: what the operator sets, finds and reads.
 //! - [`clients`], [`daemon`] and [`cli`]: put everything together.
 //!
 //! `docs/architecture.md` tells the same with the invariants and the reasons.
@@ -20,6 +20,7 @@ pub mod core;
 pub mod daemon;
 pub mod fetch;
 pub mod github;
+pub mod health;
 pub mod inbox;
 pub mod layout;
 pub mod net;

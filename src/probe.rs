@@ -4,6 +4,7 @@
 //! measured, so that the log of a start and `usher probe` say the same. What could not be found out is never a finding.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -19,6 +20,7 @@ use crate::core::message::Person;
 use crate::core::session::Session;
 use crate::core::work_item::WorkItem;
 use crate::github::api::{ApiError as GitHubError, Repository};
+use crate::github::auth::TokenKind;
 use crate::inbox::Inbox;
 use crate::layout::Layout;
 use crate::slack::api::{ApiError as SlackError, AuthTest};
@@ -64,12 +66,27 @@ pub struct Measured {
     pub slack: Option<SlackMeasured>,
     /// Whose GitHub token it is.
     pub github: Answer<String>,
+    /// What kind of token it is, `None`: there is none.
+    pub token_kind: Option<TokenKind>,
+    /// The webhook, `None`: there is no secret, so nothing listens.
+    pub webhook: Option<WebhookMeasured>,
+    /// How often GitHub is read for what no delivery brought.
+    pub catch_up: Duration,
     /// Each declared repository.
     pub repositories: Vec<(String, Answer<Repository>)>,
     /// People, and those of them who can speak in Slack.
     pub people: (usize, usize),
     /// How far this machine's clock is ahead of Slack's.
     pub skew: Answer<SignedDuration>,
+}
+
+/// What was measured of the webhook.
+#[derive(Debug, Clone, Copy)]
+pub struct WebhookMeasured {
+    /// Where it listens, or would.
+    pub listen: SocketAddr,
+    /// When the newest message from GitHub was said.
+    pub heard: Option<Timestamp>,
 }
 
 /// What was measured of Slack.
@@ -130,13 +147,16 @@ pub async fn measure(
     clients: &Clients,
     tmux: &Tmux,
     link: Option<watch::Receiver<Link>>,
+    listening: Option<SocketAddr>,
 ) -> Measured {
-    let (tmux_version, sessions, slack, github, repositories) = tokio::join!(
+    let (tmux_version, sessions, slack, github, token_kind, repositories, heard) = tokio::join!(
         tmux_version(tmux),
         sessions(inbox, tmux),
         slack(config, clients, link),
         github(clients),
+        clients.github.token_kind(),
         repositories(config, clients),
+        inbox.last_from_github().into_future(),
     );
     let skew = match slack.as_ref().map(|slack| &slack.auth) {
         Some(Answer::Is(AuthTest { server_date: Some(date), .. })) => {
@@ -152,10 +172,19 @@ pub async fn measure(
         sessions,
         slack,
         github,
+        token_kind,
         repositories,
+        webhook: webhook(config, listening, heard.ok().flatten()),
+        catch_up: config.github.catch_up,
         people: (config.people.len(), config.people.iter().filter(in_slack).count()),
         skew,
     }
+}
+
+/// The daemon knows the real port; a probe of its own knows the configured one.
+fn webhook(config: &Config, listening: Option<SocketAddr>, heard: Option<Timestamp>) -> Option<WebhookMeasured> {
+    let listen = listening.unwrap_or(config.webhook.listen);
+    (!config.secrets.webhook.is_empty()).then_some(WebhookMeasured { listen, heard })
 }
 
 fn state(layout: &Layout) -> Answer<u64> {
@@ -290,7 +319,8 @@ pub fn ready(measured: &Measured) -> String {
         Some(Answer::Not(_) | Answer::Unknown(_)) => "down",
     };
     let github = if matches!(measured.github, Answer::Is(_)) { "up" } else { "down" };
-    format!("ready slack={slack} github={github} sessions={}", measured.sessions.len())
+    let webhook = measured.webhook.map_or_else(|| "off".to_owned(), |webhook| webhook.listen.to_string());
+    format!("ready webhook={webhook} slack={slack} github={github} sessions={}", measured.sessions.len())
 }
 
 fn line(check: &'static str, status: Status, sentence: impl Into<String>) -> Line {
@@ -418,7 +448,10 @@ fn scope_lines(auth: &AuthTest) -> Vec<Line> {
 
 fn github_lines(measured: &Measured) -> Vec<Line> {
     let mut lines = vec![match &measured.github {
-        Answer::Is(login) => line("github.token", Status::Ok, format!("GitHub knows the token login={login}")),
+        Answer::Is(login) => {
+            let kind = measured.token_kind.unwrap_or(TokenKind::Other);
+            line("github.token", Status::Ok, format!("GitHub knows the token login={login} kind={kind}"))
+        }
         Answer::Not(why) => {
             line("github.token", Status::Finding, format!("records cannot be written, so they wait: {why}"))
         }
@@ -437,7 +470,38 @@ fn github_lines(measured: &Measured) -> Vec<Line> {
             Answer::Unknown(why) => skipped("github.token", why),
         });
     }
+    lines.extend([webhook_line(measured), assets_line(measured)]);
     lines
+}
+
+/// Without a secret nothing listens. That is a way to run usher, not a fault.
+fn webhook_line(measured: &Measured) -> Line {
+    match measured.webhook {
+        Some(WebhookMeasured { listen, heard }) => {
+            let heard = heard.map_or_else(|| "never".to_owned(), |moment| moment.to_string());
+            line("github.webhook", Status::Ok, format!("the secret is set listen={listen} last={heard}"))
+        }
+        None => {
+            let every = measured.catch_up.as_secs();
+            let sentence = format!(
+                "USHER_GITHUB_WEBHOOK_SECRET is not set, so nothing is delivered: the tickets are read every {every} s"
+            );
+            line("github.webhook", Status::Ok, sentence)
+        }
+    }
+}
+
+/// Which attachments of private repositories can be had (platform-facts E3). A limit of the token's kind, not a fault.
+fn assets_line(measured: &Measured) -> Line {
+    let Some(kind) = measured.token_kind else { return skipped("github.assets", "there is no token") };
+    let sentence = match kind.reads_private_attachments() {
+        Some(true) => "attachments of private repositories are fetched",
+        Some(false) => {
+            "GitHub hands no attachments of private repositories to this kind of token: images and videos come by the links that it signs, other files are linked only"
+        }
+        None => "whether attachments of private repositories can be fetched shows with the first one",
+    };
+    line("github.assets", Status::Ok, sentence)
 }
 
 fn people_line(measured: &Measured) -> Line {
@@ -500,6 +564,9 @@ mod tests {
                 connections: Some(1),
             }),
             github: Answer::Is("usher-bot".into()),
+            token_kind: Some(TokenKind::Classic),
+            webhook: Some(WebhookMeasured { listen: "127.0.0.1:8787".parse().unwrap(), heard: None }),
+            catch_up: Duration::from_secs(900),
             repositories: vec![("acme/widgets".into(), Answer::Is(repository))],
             people: (2, 1),
             skew: Answer::Is(SignedDuration::from_secs(-2)),
@@ -527,11 +594,13 @@ mod tests {
         probe slack.app_token ok Socket Mode connects
         probe slack.auth ok workspace Acme bot=U0USHER
         probe slack.scopes ok every scope is granted
-        probe github.token ok GitHub knows the token login=usher-bot
+        probe github.token ok GitHub knows the token login=usher-bot kind=classic
         probe github.token ok acme/widgets can be read visibility=private
+        probe github.webhook ok the secret is set listen=127.0.0.1:8787 last=never
+        probe github.assets ok attachments of private repositories are fetched
         probe people ok 2 may speak, 1 of them in Slack
         probe clock ok within 2 s of Slack's
-        ready slack=up github=up sessions=1
+        ready webhook=127.0.0.1:8787 slack=up github=up sessions=1
         ");
     }
 
@@ -544,6 +613,8 @@ mod tests {
             sessions: Vec::new(),
             slack: slack(Answer::Not(no()), Answer::Not(no()), None),
             github: Answer::Not("usher holds no GitHub token: set GH_TOKEN".into()),
+            token_kind: None,
+            webhook: None,
             repositories: Vec::new(),
             people: (0, 0),
             skew: Answer::Unknown("no server told its time".into()),
@@ -558,9 +629,11 @@ mod tests {
         probe slack.app_token finding Socket Mode does not connect, so nothing arrives from Slack: usher holds no Slack token for this; set USHER_SLACK_APP_TOKEN (xapp-, with connections:write), and see that Socket Mode is on
         probe slack.auth finding the bot token does not work, so no file, mark or notice does: usher holds no Slack token for this; set USHER_SLACK_BOT_TOKEN (xoxb-), from the app as it is installed now
         probe github.token finding records cannot be written, so they wait: usher holds no GitHub token: set GH_TOKEN
+        probe github.webhook ok USHER_GITHUB_WEBHOOK_SECRET is not set, so nothing is delivered: the tickets are read every 900 s
+        probe github.assets skipped could not be checked: there is no token
         probe people finding [[people]] is empty, so nobody may do anything: add those who may speak to the agents
         probe clock skipped could not be checked: no server told its time
-        ready slack=down github=down sessions=0
+        ready webhook=off slack=down github=down sessions=0
         ");
     }
 
@@ -601,12 +674,14 @@ mod tests {
         probe slack.auth ok workspace Acme bot=U0USHER
         probe slack.scopes finding the app lacks files:read, so files are named and linked, never fetched: re-import manifest/slack-app.yaml and reinstall the app
         probe slack.sockets finding 2 other connection(s) use this app's token and take a share of the messages: stop the other consumer, or rotate the app token
-        probe github.token ok GitHub knows the token login=usher-bot
+        probe github.token ok GitHub knows the token login=usher-bot kind=classic
         probe github.token finding acme/old is archived, so its tickets take no records: unarchive it, or take it out of github.repositories
         probe github.token finding acme/hidden cannot be read, so its tickets take no records: GitHub shows no repository acme/hidden to this token (HTTP 404)
+        probe github.webhook ok the secret is set listen=127.0.0.1:8787 last=never
+        probe github.assets ok attachments of private repositories are fetched
         probe people ok 2 may speak, 1 of them in Slack
         probe clock finding this machine's clock is 400 s off, so times on the ticket are wrong: set the clock
-        ready slack=down github=up sessions=2
+        ready webhook=127.0.0.1:8787 slack=down github=up sessions=2
         ");
     }
 
@@ -631,9 +706,11 @@ mod tests {
         probe slack.auth skipped could not be checked: Slack could not be reached
         probe github.token skipped could not be checked: GitHub could not be reached
         probe github.token skipped could not be checked: GitHub could not be reached
+        probe github.webhook ok the secret is set listen=127.0.0.1:8787 last=never
+        probe github.assets ok attachments of private repositories are fetched
         probe people ok 2 may speak, 1 of them in Slack
         probe clock skipped could not be checked: no server told its time
-        ready slack=down github=down sessions=1
+        ready webhook=127.0.0.1:8787 slack=down github=down sessions=1
         ");
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn start() -> Row {
 pub(crate) fn idle() -> Row {
     let world = World::new(USHER);
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     sleep(Duration::from_secs(2));
     let measured = format!("{:.1} MB (peak {:.1} MB)", memory(daemon.pid(), "VmRSS"), memory(daemon.pid(), "VmHWM"));
     Row { work: "idle memory", target: "< 16 MB", measured }

@@ -93,7 +93,7 @@ impl Stage {
         let world = World::new(USHER);
         world.config(settings);
         let daemon = world.daemon();
-        daemon.wait_line("ready slack=up");
+        daemon.wait_line("slack=up github=");
         let (agents, threads) = (0..count).map(|number| bound(&world, number)).unzip();
         Self { daemon, agents, threads, world }
     }

@@ -42,7 +42,7 @@ fn set_up(stage: &mut Stage, world: &World) -> (Daemon, Agent, String) {
     stage.scene("An agent works in a pane, and usher is told whom it works for");
     let daemon = world.daemon();
     stage.tell("$ usher run");
-    let ready = daemon.wait_line("ready slack=up");
+    let ready = daemon.wait_line("slack=up github=");
     stage.quote(ready.find("ready ").map_or("", |at| &ready[at..]));
     let agent = world.claude();
     let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");

@@ -29,7 +29,7 @@ pub(super) fn probe(config: &Config, json: Json) -> anyhow::Result<Ended> {
     let (layout, inbox) = open_inbox(config)?;
     let lines = block_on(async {
         let clients = Clients::new(config)?;
-        let measured = probe::measure(config, &layout, &inbox, &clients, &clients::tmux(config)?, None).await;
+        let measured = probe::measure(config, &layout, &inbox, &clients, &clients::tmux(config)?, None, None).await;
         Ok(probe::lines(&measured))
     })?;
     print_as(json, &lines, |lines| lines.iter().map(|line| format!("{line}\n")).collect())?;

@@ -141,6 +141,9 @@ impl Validator<'_> {
             self.report.key("webhook.path", "must begin with / and be made of letters, digits, -, _ and .");
         }
         let max_body = self.size("webhook.max_body", &raw.max_body, "no delivery could ever arrive");
+        if ["/healthz", "/readyz"].contains(&raw.path.as_str()) {
+            self.report.key("webhook.path", "must be another one: /healthz and /readyz tell how usher is");
+        }
         Webhook { listen, path: raw.path.clone(), max_body: usize::try_from(max_body).unwrap_or(usize::MAX) }
     }
 

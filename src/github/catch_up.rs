@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::api::{Api, ApiError};
+use super::completion::incomplete_until;
 use super::event::{Own, Scope, What, read};
 use crate::core::grant::Grants;
 use crate::core::loose::{count, field, text};
@@ -183,7 +184,8 @@ impl CatchUp {
     async fn put(&self, message: Message, now: Timestamp) -> anyhow::Result<Put> {
         let late = now.duration_since(message.sent_at) > LATE;
         let message = self.grants.keepable(Message { late, ..message });
-        self.inbox.put(Arrival { message, event: String::new(), twin_until: None, now }).await
+        let twin_until = incomplete_until(&message, now);
+        self.inbox.put(Arrival { message, event: String::new(), twin_until, now }).await
     }
 }
 

@@ -34,6 +34,11 @@ impl Inbox {
         self.read(move |db| Ok(bindings::of_place(db, &place)?.map(|(item, _)| item)))
     }
 
+    /// Whether the store turns and takes writes.
+    pub fn is_writable(&self) -> Pending<()> {
+        self.write(|_| Ok(()))
+    }
+
     /// When the newest message from GitHub was said.
     pub fn last_from_github(&self) -> Pending<Option<Timestamp>> {
         self.read(|db| {

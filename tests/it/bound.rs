@@ -113,7 +113,7 @@ impl Bound {
 #[track_caller]
 fn start(world: &World) -> Daemon {
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     daemon
 }
 

@@ -282,3 +282,38 @@ fn without_a_webhook_the_tickets_are_read_on_schedule() {
     ticket.wait_reactions(&comment, &["eyes", "rocket"]);
     assert_eq!(ticket.agent.submitted().len(), 1);
 }
+
+#[test]
+fn readiness_tells_what_is_missing_and_the_process_turns_all_the_same() {
+    // Field report O3: a revoked token must not take everything else down.
+    let ticket = Ticket::new();
+    let usher = ticket.daemon();
+    usher.daemon.wait_line(&format!("ready webhook={} slack=up github=up sessions=1", usher.address));
+    assert_eq!(usher.get("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(usher.get("/readyz"), (200, "slack up\ngithub up\nstore up\ndisk up\n".to_owned()));
+    ticket.world.github.revoke_token(true);
+    let comment = ticket.world.github.comment(ITEM, "dana", "Oil the hinge");
+    assert_eq!(usher.commented(ITEM, &comment), 202);
+    let (status, body) =
+        eventually("the trouble is told", || Some(usher.get("/readyz")).filter(|(status, _)| *status == 503));
+    assert_eq!(status, 503);
+    assert!(body.contains("github down: GitHub does not accept the token"), "{body}");
+    assert_eq!(usher.get("/healthz").0, 200);
+    eventually("the agent has it all the same", || ticket.agent.submitted().len() == 1);
+}
+
+#[test]
+fn the_manifest_of_the_app_asks_for_what_usher_uses_and_says_why() {
+    let manifest: Value = serde_json::from_str(include_str!("../../manifest/github-app.json")).unwrap();
+    let documented = include_str!("../../docs/configuration.md");
+    let permissions = manifest["default_permissions"].as_object().unwrap();
+    assert_eq!(permissions.keys().collect::<Vec<_>>(), ["issues", "metadata", "pull_requests"]);
+    for (name, level) in permissions {
+        let row = format!("| `{name}` | {} |", level.as_str().unwrap());
+        assert!(documented.contains(&row), "{row}");
+    }
+    let events: Vec<&str> = manifest["default_events"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let heard = ["issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment"];
+    assert_eq!(events, heard);
+    assert_eq!(manifest["public"], false);
+}

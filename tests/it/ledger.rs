@@ -137,7 +137,7 @@ fn without_a_token_the_agent_has_it_and_the_record_waits_for_one() {
     let link = world.slack.permalink(ROOM, &thread);
     done(&world.cli(&["bind", ITEM, "--pane", &agent.pane, "--slack", &link]));
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     let posted = world.slack.post(ROOM, Some(&thread), DANA, "to the left", &[]);
     eventually("the pane has it", || agent.submitted().len() == 1);
     daemon.wait_line("the record waits");
@@ -147,7 +147,7 @@ fn without_a_token_the_agent_has_it_and_the_record_waits_for_one() {
 
     world.set_env("GH_TOKEN", &token);
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     done(&world.cli(&["inbox", "retry", "1"]));
     only_comment(&world);
     eventually("the check mark", || world.slack.reactions_on(&posted.ts).contains(CHECK));
@@ -174,7 +174,7 @@ fn on_a_public_repository(channel: &str, config: &str) -> String {
     let agent = world.claude();
     done(&world.cli(&["bind", ITEM, "--pane", &agent.pane, "--slack", channel, "--listen", "all"]));
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     world.slack.post(channel, None, DANA, "the customer is Initech", &[]);
     eventually("the pane has it", || agent.submitted().len() == 1);
     assert!(agent.submitted()[0].contains("the customer is Initech"));

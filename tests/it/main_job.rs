@@ -17,7 +17,7 @@ fn words_a_screenshot_and_a_voice_note_reach_the_pane_and_the_ticket_once() {
     let world = World::new(USHER);
     let agent = world.claude();
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");
     let bound = world.cli(&["bind", ITEM, "--pane", &agent.pane, "--slack", &world.slack.permalink(ROOM, &thread)]);
     assert!(bound.status.success(), "{}", String::from_utf8_lossy(&bound.stderr));

@@ -135,7 +135,7 @@ fn what_was_said_before_a_pane_was_bound_is_delivered_when_one_is() {
     let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");
     done(&world.cli(&["bind", ITEM, "--slack", &world.slack.permalink(ROOM, &thread)]));
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     let posted = world.slack.post(ROOM, Some(&thread), DANA, "to the left", &[]);
     daemon.wait_line("cause=unbound");
     eventually("the waiting mark", || world.slack.reactions_on(&posted.ts).contains(HOURGLASS));

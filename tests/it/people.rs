@@ -107,7 +107,7 @@ fn listening(config: &str, channel: &str, arguments: &[&str]) -> (Daemon, Agent,
     let agent = world.claude();
     done(&world.cli(&[&["bind", ITEM, "--pane", &agent.pane, "--slack", channel], arguments].concat()));
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     (daemon, agent, world)
 }
 

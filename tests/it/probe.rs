@@ -7,7 +7,7 @@ use crate::main_job::USHER;
 use crate::world::{Agent, DANA, Fault, ITEM, REPOSITORY, ROOM, Twin, World, eventually};
 
 /// The checks of a world in which one pane is bound and one repository declared, in their order.
-const CHECKS: [&str; 10] = [
+const CHECKS: [&str; 12] = [
     "config",
     "state",
     "tmux",
@@ -17,6 +17,8 @@ const CHECKS: [&str; 10] = [
     "slack.scopes",
     "github.token",
     "github.token",
+    "github.webhook",
+    "github.assets",
     "people",
 ];
 
@@ -45,7 +47,7 @@ fn before<'a>(line: &'a str, end: &str) -> &'a str {
 #[track_caller]
 fn probed(world: &World) -> (Vec<String>, Option<i32>) {
     let daemon = world.daemon();
-    daemon.wait_line(" ready slack=");
+    daemon.wait_line(" ready webhook=off slack=");
     let log = daemon.lines();
     let at_start = probe_lines(log.iter().map(String::as_str));
     drop(daemon);
@@ -84,7 +86,8 @@ fn a_world_as_it_should_be_has_no_findings_at_start_and_when_asked() {
 fn ready_comes_after_every_line_of_the_probe() {
     let bound = Bound::claude("");
     let lines = bound.daemon().lines();
-    let ready = lines.iter().position(|line| line.ends_with(" ready slack=up github=up sessions=1")).unwrap();
+    let ready =
+        lines.iter().position(|line| line.ends_with(" ready webhook=off slack=up github=up sessions=1")).unwrap();
     let last = lines.iter().rposition(|line| line.contains("probe ")).unwrap();
     assert!(last < ready && lines[last].contains("probe clock ok within "), "{lines:#?}");
 }
@@ -202,7 +205,7 @@ fn what_cannot_be_reached_is_no_finding_and_is_used_when_it_comes_back() {
     assert_eq!(skipped, ["slack.app_token", "slack.auth", "github.token", "github.token", "clock"]);
 
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=down github=down sessions=1");
+    daemon.wait_line("ready webhook=off slack=down github=down sessions=1");
     world.proxy.come_back();
     eventually("the socket is up", || world.slack.sockets() == 1);
     daemon.wait_line("slack workspace known");

@@ -50,7 +50,7 @@ fn an_authority_that_is_not_trusted_gets_nothing() {
     story.world.unset_env("SSL_CERT_FILE");
     let daemon = story.world.daemon();
     daemon.wait_line("slack socket down");
-    daemon.wait_line("ready slack=");
+    daemon.wait_line("ready webhook=off slack=");
     assert_eq!((story.world.slack.calls(), story.world.github.calls()), (vec![], vec![]));
     assert!(daemon.sigterm().success());
 }
@@ -235,7 +235,7 @@ fn trouble_that_a_person_must_mend_needs_attention_and_leaves_the_rest_alive() {
     let for_revoked = revoked.world.daemon();
     for_revoked.wait_line("probe slack.app_token finding");
     for_revoked.wait_line("token_revoked");
-    for_revoked.wait_line("ready slack=");
+    for_revoked.wait_line("ready webhook=off slack=");
     assert!(revoked.world.cli(&["inbox"]).status.success());
 
     disabled.world.github.fail_next(1, 502, &[], &json!({"message": "Bad Gateway"}));

@@ -40,7 +40,7 @@ impl Story {
     /// A daemon that Slack has greeted.
     pub(crate) fn daemon(&self) -> Daemon {
         let daemon = self.world.daemon();
-        daemon.wait_line("ready slack=up");
+        daemon.wait_line("slack=up github=");
         daemon
     }
 

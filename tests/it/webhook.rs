@@ -159,7 +159,7 @@ fn a_delivery_of_twenty_megabytes_is_taken() {
 fn what_cannot_be_stored_is_refused_and_its_redelivery_is_not_a_duplicate() {
     // Field reports W4 and W7.
     let endpoint = Endpoint::begin();
-    endpoint.daemon().wait_line("ready slack=up");
+    endpoint.daemon().wait_line("slack=up github=");
     let database = endpoint.database();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = endpoint.hook.deliver("issue_comment", &endpoint.said("Once more"));
@@ -186,7 +186,7 @@ fn both_secrets_of_a_rotation_are_good() {
 fn without_a_secret_nothing_listens() {
     let world = World::new(USHER);
     let daemon = world.daemon();
-    daemon.wait_line("ready slack=up");
+    daemon.wait_line("slack=up github=");
     assert!(!daemon.lines().iter().any(|line| line.contains("accepting webhook=")), "{:#?}", daemon.lines());
 }
 

@@ -36,7 +36,7 @@ fn a_record_that_usher_wrote_under_a_persons_account_does_not_come_back() {
     let thread = world.slack.earlier(ROOM, None, DANA, "The widgets squeak");
     assert!(world.cli(&["bind", ITEM, "--slack", &world.slack.permalink(ROOM, &thread)]).status.success());
     let endpoint = Endpoint::of(world);
-    endpoint.daemon().wait_line("ready slack=up");
+    endpoint.daemon().wait_line("slack=up github=");
     endpoint.world.slack.post(ROOM, Some(&thread), DANA, "Said in Slack", &[]);
     let record = eventually("the record", || endpoint.world.github.comments(ITEM).pop());
     assert!(record.body.contains("usher:record"), "{}", record.body);
