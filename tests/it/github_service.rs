@@ -257,7 +257,7 @@ fn what_was_said_on_the_ticket_while_usher_was_away_arrives_late_in_order_and_on
     assert_eq!(missed.len(), 120, "more than one page");
 
     let usher = ticket.daemon();
-    usher.daemon.wait_line("caught up repository=acme/widgets found=");
+    usher.daemon.wait_line("caught up repository=acme/widgets found=122");
     ticket.wait_reactions(&second, &["eyes", "rocket"]);
     for comment in [&first, &second] {
         assert_eq!(usher.commented(ITEM, comment), 200, "its delivery is known already");

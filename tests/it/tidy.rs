@@ -20,11 +20,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("pipeline", &["core", "inbox", "fetch", "tmux", "config", "layout", "slack", "github"]),
     ("clients", &["config", "net", "slack", "github", "tmux"]),
     ("probe", &["core", "config", "layout", "clients", "inbox", "slack", "github", "tmux"]),
+    ("health", &["inbox", "slack", "github"]),
     (
         "daemon",
         &[
             "core", "config", "layout", "clients", "probe", "inbox", "fetch", "slack", "github", "tmux", "pipeline",
-            "serve",
+            "serve", "health",
         ],
     ),
     ("cli", &["core", "config", "layout", "clients", "probe", "inbox", "slack", "tmux", "telemetry", "daemon"]),

@@ -39,7 +39,6 @@ struct State {
     /// By `owner/repo#12`.
     issues: BTreeMap<String, Issue>,
     next_id: u64,
-    reactions: Vec<String>,
     faults: VecDeque<WriteFault>,
     writes: Vec<Write>,
     calls: Vec<String>,
@@ -118,7 +117,6 @@ impl FakeGitHub {
             repositories: BTreeMap::new(),
             issues: BTreeMap::new(),
             next_id: 3_000_000_000,
-            reactions: Vec::new(),
             faults: VecDeque::new(),
             writes: Vec::new(),
             calls: Vec::new(),
@@ -184,11 +182,6 @@ impl FakeGitHub {
             comment.updated_at += jiff::SignedDuration::from_secs(1);
             comment.clone()
         })
-    }
-
-    /// The reactions that usher put on comments and items, as `PATH CONTENT`.
-    pub fn reactions(&self) -> Vec<String> {
-        self.state.with(|state| state.reactions.clone())
     }
 
     /// Puts these labels on an issue, instead of those it had.
@@ -268,11 +261,6 @@ impl FakeGitHub {
             ("GET", ["repos", owner, repo, "pulls", number, "reviews", id, "comments"]) => {
                 let item = format!("{owner}/{repo}#{number}");
                 Ok(self.rendered(&call, &item, |issue, item| Some(events::inline_comments(issue.review(id)?, item))))
-            }
-            ("POST", ["repos", _, _, .., "reactions"]) => {
-                let reaction = format!("{} {}", call.path, call.parameter("content"));
-                self.state.with(|state| state.reactions.push(reaction));
-                Ok(json!({"id": 1, "content": call.parameter("content")}).reply(201))
             }
             ("GET", ["repos", owner, repo, "issues", number, "comments"]) => {
                 Ok(self.list_comments(&format!("{owner}/{repo}#{number}"), &call))
