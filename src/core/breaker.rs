@@ -6,7 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The most messages that a work item takes in [`WINDOW`]. A review with all its inline comments is one.
+/// The most messages that a work item takes within ten minutes. A review with all its inline comments is one.
 pub const MOST: u64 = 30;
 
 /// The time that is looked at: the one before a message was said. When it was said and not when it arrived, so that a

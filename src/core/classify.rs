@@ -4,7 +4,7 @@
 //! (`pipeline`). Today's vocabulary is the reply; the other acts of the design are further rows of this function.
 
 use crate::core::act::Act;
-use crate::core::message::{Message, Supplement};
+use crate::core::message::{Message, Place, Supplement};
 use crate::core::session::Listen;
 use crate::core::work_item::WorkItem;
 
@@ -28,18 +28,21 @@ pub enum Classification {
     NotAddressed,
     /// A mention with nothing in it.
     Empty,
-    /// Somebody took back what they had said. Kept as a note; an agent that acted on it cannot unread it, and nobody is
+    /// Somebody took back what they had said on GitHub. Kept as a note; an agent that acted on it cannot unread it, and nobody is
     /// woken by it (field report W11).
     TakenBack,
 }
 
 /// Decides what a message is; first match wins.
 pub fn classify(message: &Message, bound: Option<&Bound>) -> Classification {
-    if matches!(message.supplement, Some(Supplement::Deleted { .. })) {
+    // On the ticket itself everybody sees that it is gone; what is gone in Slack leaves a note on the ticket.
+    let is_deleted = matches!(message.supplement, Some(Supplement::Deleted { .. }));
+    if is_deleted && matches!(message.place, Place::GitHub(_)) {
         return Classification::TakenBack;
     }
     let Some(bound) = bound else { return Classification::Unmapped };
-    if bound.listen == Listen::Mentions && !message.addressed {
+    // What is added to a message was addressed when that was.
+    if bound.listen == Listen::Mentions && !message.addressed && message.supplement.is_none() {
         return Classification::NotAddressed;
     }
     if message.is_empty() {

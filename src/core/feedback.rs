@@ -89,7 +89,11 @@ pub struct Notice {
 /// does everything said on a ticket that is bound to nothing: nobody there spoke to usher.
 pub fn refused(refusal: Refusal, addressed: bool, platform: Platform) -> Option<Notice> {
     let text = match refusal {
-        Refusal::Stranger | Refusal::NotAddressed | Refusal::TakenBack => return None,
+        Refusal::Stranger
+        | Refusal::NotAddressed
+        | Refusal::TakenBack
+        | Refusal::UnknownOriginal
+        | Refusal::Unchanged => return None,
         Refusal::Unmapped if !addressed || platform == Platform::GitHub => return None,
         Refusal::Unmapped => {
             "usher does not know which work item this conversation belongs to, so nothing was delivered. Whoever runs the \

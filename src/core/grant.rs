@@ -90,6 +90,10 @@ pub enum Refusal {
     NotPublished(Act),
     /// More was said on the work item than people say (`core::breaker`).
     TooFast,
+    /// It adds to a message that was never on its way to the agent: silence.
+    UnknownOriginal,
+    /// An edit that reads as usher knows the message already: silence.
+    Unchanged,
 }
 
 impl Refusal {
@@ -103,6 +107,8 @@ impl Refusal {
             Self::TakenBack => "taken-back",
             Self::NotPublished(_) => "not-published",
             Self::TooFast => "too-fast",
+            Self::UnknownOriginal => "unknown-original",
+            Self::Unchanged => "unchanged",
         }
     }
 }

@@ -14,6 +14,10 @@ use crate::core::scrub::{inert, scrub};
 /// GitHub refuses a body over 65,536 characters and may count four-byte text differently (platform-facts G).
 const PART_CHARS: usize = 60_000;
 
+/// All that the ticket reads of a deletion.
+const DELETED: &str =
+    "The message was deleted after usher took it. What was recorded of it stays; the agent may have read it.";
+
 /// A record, in as many comments as it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
@@ -35,6 +39,7 @@ impl Record {
     pub fn new(authorised: &Authorised, attachments: &[Attachment], disclosure: Disclosure, key: &EnvelopeKey) -> Self {
         let message = authorised.message();
         let lines = match disclosure {
+            _ if is_deletion(message) => vec![DELETED.to_owned()],
             Disclosure::Words => content(message, attachments),
             Disclosure::Stub => vec!["The words stay in a private conversation; this repository is public.".to_owned()],
         };
@@ -72,6 +77,10 @@ pub fn notice(text: &str, envelope: &Envelope, key: &EnvelopeKey) -> String {
 
 fn quote(text: &str) -> String {
     text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_deletion(message: &Message) -> bool {
+    matches!(message.supplement, Some(Supplement::Deleted { .. }))
 }
 
 fn heading(authorised: &Authorised, part: usize, parts: usize) -> String {
@@ -251,6 +260,35 @@ mod tests {
         💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), by usher:
 
         The words stay in a private conversation; this repository is public.
+        ");
+    }
+
+    #[test]
+    fn supplements_say_what_they_are() {
+        let of = MessageId::slack("T1", "C1", "1.2");
+        let edit =
+            Message { supplement: Some(Supplement::Edited { of: of.clone() }), ..said("U0DANA", "the right one") };
+        insta::assert_snapshot!(body(edit, &[], Disclosure::Words), @"
+        💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), edited, by usher:
+
+        > the right one
+        ");
+        let deletion = Message { supplement: Some(Supplement::Deleted { of: of.clone() }), ..said("U0DANA", "") };
+        insta::assert_snapshot!(body(deletion.clone(), &[], Disclosure::Words), @"
+        💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), deleted, by usher:
+
+        The message was deleted after usher took it. What was recorded of it stays; the agent may have read it.
+        ");
+        assert_eq!(body(deletion.clone(), &[], Disclosure::Stub), body(deletion, &[], Disclosure::Words));
+        let note =
+            Attachment { kind: Kind::Audio, transcript: Some("on the left".into()), ..file("note.m4a", saved()) };
+        let brought = Supplement::Transcript { of, name: "note.m4a".into() };
+        let brought = Message { supplement: Some(brought), ..sent("U0DANA") };
+        insta::assert_snapshot!(body(brought, &[note], Disclosure::Words), @"
+        💬 **Dana** (`slack:U0DANA`) on [Slack](https://acme.slack.com/archives/C1/p1700000000000100), a transcript, by usher:
+
+        📎 note.m4a (image/png, 1.2 MB) — https://ws.slack.com/files/U0DANA/F07ABC/shot.png
+        > Slack's transcript: on the left
         ");
     }
 

@@ -118,6 +118,8 @@ pub enum Verdict {
     Submitted,
     /// Nothing does.
     Unsure,
+    /// There was nothing to deliver: the ticket has the note.
+    Noted,
 }
 
 impl Verdict {
@@ -126,6 +128,7 @@ impl Verdict {
         match self {
             Self::Submitted => "submitted",
             Self::Unsure => "unsure",
+            Self::Noted => "noted",
         }
     }
 }
@@ -236,7 +239,8 @@ impl Inbox {
     pub fn admit(&self, seq: i64, work_item: WorkItem, permalink: Option<String>, now: Timestamp) -> Pending<()> {
         self.write_and_wake(move |db| {
             db.prepare_cached(
-                "UPDATE message SET stage = 'admitted', lane = ?2, changed_at = ?3, marks = ?4,
+                "UPDATE message SET stage = 'admitted', lane = ?2, changed_at = ?3,
+                   marks = CASE WHEN json_type(body, '$.supplement.deleted') IS NULL THEN ?4 ELSE '' END,
                    body = CASE WHEN ?5 IS NULL THEN body ELSE json_set(body, '$.permalink', ?5) END
                  WHERE seq = ?1 AND stage = 'accepted'",
             )?
@@ -441,12 +445,13 @@ impl Inbox {
         told: Option<Notice>,
         now: Timestamp,
     ) -> Pending<()> {
+        let under_way = if verdict == Verdict::Noted { Fate::Silent } else { Fate::UnderWay };
         self.write_and_wake(move |db| {
             db.prepare_cached(
                 "UPDATE message SET stage = 'delivered', verdict = ?2, cause = ?3, held = '', changed_at = ?4, marks = ?5
                  WHERE seq = ?1 AND stage = 'recorded'",
             )?
-            .execute(params![seq, verdict.name(), why, now.as_millisecond(), names(Fate::UnderWay)])?;
+            .execute(params![seq, verdict.name(), why, now.as_millisecond(), names(under_way)])?;
             notices::withdraw_held(db, seq)?;
             if let Some(notice) = &told {
                 notices::add(db, seq, notice, now)?;
@@ -520,6 +525,8 @@ pub(super) fn settle(db: &Connection, seq: i64, now: Timestamp) -> rusqlite::Res
     let Some((verdict, 0, refused)) = found.optional()? else { return Ok(()) };
     let fate = match (verdict.as_str(), refused) {
         ("unsure", _) => Fate::Unsure,
+        // What it is about is gone: there is nothing to put a mark on.
+        ("noted", _) => Fate::Silent,
         (_, 0) => Fate::Done,
         _ => Fate::Failed,
     };
@@ -597,6 +604,10 @@ fn newcomers(db: &Connection) -> rusqlite::Result<Vec<Newcomer>> {
     })?;
     found.collect()
 }
+
+/// Which messages can still be dropped: what is being typed at this moment cannot, what is stuck in the composer can.
+pub(super) const NOT_TYPED: &str = "stage IN ('accepted', 'admitted', 'fetching', 'fetched', 'recorded')
+  AND (paste = '' OR (paste IN ('pasting', 'pasted') AND held <> ''))";
 
 const SELECT_ROW: &str =
     "SELECT seq, body, lane, stage, attachments, nonce, paste, held, arrived_at, id, typed_into FROM message";

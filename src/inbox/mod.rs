@@ -17,6 +17,7 @@ pub mod portable;
 pub mod records;
 pub mod repositories;
 mod schema;
+pub mod supplements;
 #[cfg(test)]
 mod tests;
 

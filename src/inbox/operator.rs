@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
-use super::messages::{moment, names};
+use super::messages::{NOT_TYPED, moment, names};
 use super::{Inbox, Pending, from_json, notices};
 use crate::core::attachment::Attachment;
 use crate::core::feedback::{Fate, dropped};
@@ -136,7 +136,7 @@ impl Inbox {
                     "SELECT count(*) FROM message WHERE held <> '' AND stage NOT IN ('settled', 'refused', 'dropped')",
                 )?,
                 records_waiting: number("SELECT count(*) FROM record WHERE state IN ('waiting', 'posting')")?,
-                settled: number("SELECT count(*) FROM message WHERE stage = 'settled' AND verdict = 'submitted'")?,
+                settled: number("SELECT count(*) FROM message WHERE stage = 'settled' AND verdict <> 'unsure'")?,
                 unsure: number("SELECT count(*) FROM message WHERE verdict = 'unsure'")?,
                 refused: number("SELECT count(*) FROM message WHERE stage IN ('refused', 'dropped')")?,
             })
@@ -179,10 +179,11 @@ impl Inbox {
         let which = which.to_owned();
         self.news_from(move |db| {
             let Some(seq) = find(db, &which)? else { return Ok(false) };
-            let sql = "UPDATE message SET stage = 'dropped', cause = 'dropped', held = '', changed_at = ?2, marks = ?3
-                       WHERE seq = ?1 AND stage IN ('accepted', 'admitted', 'fetching', 'fetched', 'recorded')
-                         AND (paste = '' OR (paste IN ('pasting', 'pasted') AND held <> ''))";
-            let done = db.execute(sql, params![seq, now.as_millisecond(), names(Fate::Failed)])? > 0;
+            let sql = format!(
+                "UPDATE message SET stage = 'dropped', cause = 'dropped', held = '', changed_at = ?2, marks = ?3
+                 WHERE seq = ?1 AND {NOT_TYPED}"
+            );
+            let done = db.execute(&sql, params![seq, now.as_millisecond(), names(Fate::Failed)])? > 0;
             if done {
                 notices::withdraw_held(db, seq)?;
                 notices::add(db, seq, &dropped(), now)?;

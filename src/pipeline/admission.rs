@@ -115,7 +115,14 @@ impl Pipeline {
         let classification = classify(&newcomer.message, bound.as_ref());
         let (id, addressed) = (newcomer.message.id.clone(), newcomer.message.addressed);
         let platform = newcomer.message.place.platform();
-        match self.not_too_fast(authorise(&self.grants, newcomer.message, classification)).await? {
+        let is_supplement = newcomer.message.supplement.is_some();
+        let mut verdict = self.not_too_fast(authorise(&self.grants, newcomer.message, classification)).await?;
+        if let Verdict::Allowed(allowed) = &verdict
+            && let Some(refusal) = self.supplement(allowed, newcomer.seq, now).await?
+        {
+            verdict = Verdict::Refused(refusal);
+        }
+        match verdict {
             Verdict::Allowed(allowed) => {
                 info!(%id, work_item = %allowed.work_item(), act = %allowed.act(), "admitted");
                 let permalink = self.permalink(&allowed);
@@ -125,7 +132,8 @@ impl Pipeline {
             }
             Verdict::Refused(refusal) => {
                 info!(%id, reason = refusal.code(), "refused");
-                let told = feedback::refused(refusal, addressed, platform);
+                // Why the message was refused was told then; what is added to it tells nothing more.
+                let told = feedback::refused(refusal, addressed, platform).filter(|_| !is_supplement);
                 self.inbox.refuse(newcomer.seq, refusal.code(), told, now).await
             }
         }

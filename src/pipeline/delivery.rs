@@ -92,6 +92,11 @@ impl Pipeline {
         }
     }
 
+    /// Ends a message that is a note for the ticket, and nothing for the agent.
+    pub(super) async fn end_as_note(&self, row: &Row) -> anyhow::Result<()> {
+        self.end(row, Verdict::Noted, "noted on the ticket, nothing for the agent").await
+    }
+
     async fn end(&self, row: &Row, verdict: Verdict, why: &str) -> anyhow::Result<()> {
         info!(id = %row.message.id, work_item = %row.work_item, verdict = verdict.name(), why, "delivered");
         let told = (verdict == Verdict::Unsure).then(|| feedback::unsure(why));

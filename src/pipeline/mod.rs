@@ -6,6 +6,7 @@
 mod admission;
 mod delivery;
 mod files;
+mod supplements;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +24,7 @@ use crate::core::attachment::Attachment;
 use crate::core::classify::{Bound, classify};
 use crate::core::envelope::EnvelopeKey;
 use crate::core::grant::{Authorised, Grants, Verdict, authorise};
-use crate::core::message::{ConversationKind, Place};
+use crate::core::message::{ConversationKind, Place, Supplement};
 use crate::core::prompt::Prompt;
 use crate::core::record::{Disclosure, Record};
 use crate::core::session::Listen;
@@ -185,6 +186,9 @@ impl Pipeline {
         match allowed.message().place {
             Place::Slack(_) => self.record(&allowed, &files, &row, stop).await?,
             Place::GitHub(_) => self.inbox.needs_no_record(row.seq, files.clone(), Timestamp::now()).await?,
+        }
+        if let Some(Supplement::Deleted { .. }) = allowed.message().supplement {
+            return self.end_as_note(&row).await.map(Ok);
         }
         self.deliver(&allowed, &files, &row, stop).await
     }

@@ -4,6 +4,7 @@
 //! storage or what a message is for. Nothing in a payload is an error: what is no message is passed over for a counted
 //! reason, and a field of the wrong type counts as missing.
 
+mod change;
 mod forward;
 #[cfg(test)]
 mod tests;
@@ -64,9 +65,9 @@ pub enum PassedOver {
     System,
     /// A subtype that is not known here.
     UnknownSubtype,
-    /// A message was edited, or Slack added a preview to it.
+    /// Slack changed a message itself: a preview, the state of a file. Or it is the mention's copy of an edit.
     Edited,
-    /// A message was deleted.
+    /// A message was deleted, and whose it was is not said.
     Deleted,
     /// A file changed: a transcript may be ready.
     FileChange,
@@ -172,7 +173,11 @@ fn read_event(payload: &Value, reader: Reader<'_>) -> What {
         Some(_) => return What::PassedOver(PassedOver::NotAMessage),
         None => return What::PassedOver(PassedOver::Unreadable),
     };
-    read_copy(event, copy, posted_in(payload), reader)
+    match text(event, "subtype").filter(|_| copy == Copy::Post) {
+        Some("message_changed") => change::changed(event, posted_in(payload), reader),
+        Some("message_deleted") => change::deleted(event, posted_in(payload), reader),
+        _ => read_copy(event, copy, posted_in(payload), reader),
+    }
 }
 
 fn read_copy(post: &Value, copy: Copy, place: Option<PostedIn<'_>>, reader: Reader<'_>) -> What {
@@ -200,10 +205,6 @@ fn by_subtype(post: &Value) -> Option<PassedOver> {
     match text(post, "subtype")? {
         "file_share" | "thread_broadcast" | "me_message" => None,
         "bot_message" => Some(PassedOver::Bot),
-        // A deleted post that had replies stays as a tombstone, and arrives as a change (platform-facts B1).
-        "message_changed" if text(field(post, "message"), "subtype") == Some("tombstone") => Some(PassedOver::Deleted),
-        "message_changed" => Some(PassedOver::Edited),
-        "message_deleted" => Some(PassedOver::Deleted),
         subtype if SYSTEM_SUBTYPES.contains(&subtype) => Some(PassedOver::System),
         _ => Some(PassedOver::UnknownSubtype),
     }

@@ -19,6 +19,7 @@ mod probe;
 mod restart;
 mod socket;
 mod story;
+mod supplements;
 mod tidy;
 mod webhook;
 mod world;

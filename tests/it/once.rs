@@ -147,8 +147,7 @@ fn what_no_person_says_wakes_nobody() {
         event(json!({"ts": "1750000007.000001", "subtype": "message_replied", "message": {}})),
         event(json!({"ts": "1750000008.000001", "subtype": "something_new_of_next_year"})),
         event(json!({"type": "reaction_added", "reaction": "eyes", "item": {"channel": ROOM, "ts": posted.ts}})),
-        slack.edit(&posted, "nobody said this: an edit"),
-        slack.delete(&posted),
+        slack.change(&posted, json!({"attachments": [{"title": "Example", "text": "nobody said this: a preview"}]})),
     ];
     story.wait_for_the_lane();
     assert!(slack.acked(&envelopes));

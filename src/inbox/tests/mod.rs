@@ -5,6 +5,7 @@ mod notices;
 mod operator;
 mod outbox;
 mod stages;
+mod supplements;
 mod thread;
 
 use std::collections::BTreeSet;

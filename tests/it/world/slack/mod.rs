@@ -251,6 +251,18 @@ impl FakeSlack {
         self.send_event(&event)
     }
 
+    /// These fields of a post change, for whatever reason: stored, and announced as `message_changed`.
+    pub fn change(&self, posted: &Posted, fields: Value) -> Envelope {
+        let event = self.state.with(|state| {
+            let (kind, event_ts) = (state.channel(&posted.channel).kind, state.next_ts());
+            let message = state.message(&posted.channel, &posted.ts);
+            let previous = message.clone();
+            shapes::merge(message, fields);
+            shapes::changed(message, &previous, &posted.channel, kind, &event_ts)
+        });
+        self.send_event(&event)
+    }
+
     /// The author deletes a post: taken out, and announced as `message_deleted`.
     pub fn delete(&self, posted: &Posted) -> Envelope {
         let event = self.state.with(|state| {
