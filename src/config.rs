@@ -161,6 +161,8 @@ pub struct Attachments {
     pub transcript_retries: u32,
     /// The wait before each of these.
     pub transcript_wait: Duration,
+    /// After this long it is looked for once more, then after twice as long, up to an hour, for a day.
+    pub transcript_poll: Duration,
 }
 
 /// The record on the issue.

@@ -245,6 +245,7 @@ fn store(
         let event = slack::event::read(&payload, own.as_deref(), &names);
         let (message, copy) = match event.what {
             What::Message { message, copy } => (grants.keepable(*message), copy),
+            What::FileChanged(file) => return Box::pin(inbox.file_changed(file, Timestamp::now()).into_future()),
             What::PassedOver(why) => {
                 debug!(reason = why.code(), "passed over");
                 return Box::pin(std::future::ready(Ok(())));

@@ -97,6 +97,7 @@ pub(super) struct Attachments {
     pub(super) file_deadline: String,
     pub(super) transcript_retries: i64,
     pub(super) transcript_wait: String,
+    pub(super) transcript_poll: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -188,6 +189,7 @@ impl Default for Attachments {
             file_deadline: "10m".into(),
             transcript_retries: 3,
             transcript_wait: "2s".into(),
+            transcript_poll: "1m".into(),
         }
     }
 }

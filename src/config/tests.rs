@@ -390,6 +390,7 @@ fn what_is_shown_has_no_secret_and_reads_back() {
     file_deadline = "10m"
     transcript_retries = 3
     transcript_wait = "2s"
+    transcript_poll = "1m"
 
     [ledger]
     patience = "2s"

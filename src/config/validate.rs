@@ -103,6 +103,7 @@ impl Validator<'_> {
             file_deadline: self.wait("attachments.file_deadline", &raw.file_deadline, "no transfer could ever succeed"),
             transcript_retries: self.count("attachments.transcript_retries", raw.transcript_retries, 0, "0 asks once"),
             transcript_wait: self.wait("attachments.transcript_wait", &raw.transcript_wait, "usher would hammer Slack"),
+            transcript_poll: self.wait("attachments.transcript_poll", &raw.transcript_poll, "usher would hammer Slack"),
         };
         let (message, file) = (attachments.deadline, attachments.file_deadline);
         self.ordered(("attachments.deadline", message), ("attachments.file_deadline", file));

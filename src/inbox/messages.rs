@@ -609,14 +609,14 @@ fn newcomers(db: &Connection) -> rusqlite::Result<Vec<Newcomer>> {
 pub(super) const NOT_TYPED: &str = "stage IN ('accepted', 'admitted', 'fetching', 'fetched', 'recorded')
   AND (paste = '' OR (paste IN ('pasting', 'pasted') AND held <> ''))";
 
-const SELECT_ROW: &str =
+pub(super) const SELECT_ROW: &str =
     "SELECT seq, body, lane, stage, attachments, nonce, paste, held, arrived_at, id, typed_into FROM message";
 
 fn message(row: &rusqlite::Row<'_>) -> rusqlite::Result<Message> {
     from_json(1, row.get_ref(1)?.as_str()?)
 }
 
-fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+pub(super) fn row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row {
         seq: row.get(0)?,
         message: message(row)?,

@@ -20,6 +20,7 @@ mod schema;
 pub mod supplements;
 #[cfg(test)]
 mod tests;
+pub mod transcripts;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

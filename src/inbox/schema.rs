@@ -11,6 +11,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     "ALTER TABLE conversation ADD COLUMN read_to INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE message ADD COLUMN typed_into TEXT NOT NULL DEFAULT 'null';", // the pane of the paste, as JSON
     GITHUB_SPEAKS,
+    TRANSCRIPTS,
 ];
 
 const FIRST: &str = r"
@@ -114,6 +115,20 @@ CREATE TABLE repository (
   read_to INTEGER NOT NULL                   -- everything that was said there before is in the inbox
 ) STRICT, WITHOUT ROWID;
 "#;
+
+/// Clips whose transcripts were not ready when their message had to go.
+const TRANSCRIPTS: &str = r"
+CREATE TABLE transcript (
+  message INTEGER NOT NULL REFERENCES message(seq) ON DELETE CASCADE,
+  file    TEXT NOT NULL,
+  due     INTEGER NOT NULL,                  -- when it is looked for next
+  tries   INTEGER NOT NULL DEFAULT 0,
+  since   INTEGER NOT NULL,
+  PRIMARY KEY (message, file)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX transcript_file ON transcript(file);
+CREATE INDEX transcript_due ON transcript(due);
+";
 
 /// Brings the database to this version; refuses one that a newer usher wrote, because it may mean something else.
 pub(super) fn migrate(connection: &Connection) -> anyhow::Result<()> {

@@ -46,6 +46,10 @@ impl Inbox {
                 db.execute("DELETE FROM record WHERE message = ?1 AND state = 'waiting'", [seq])?;
             }
             db.execute(&format!("UPDATE message SET marks = marks_shown WHERE {FAMILY}"), [of])?;
+            db.execute(
+                &format!("DELETE FROM transcript WHERE message IN (SELECT seq FROM message WHERE {FAMILY})"),
+                [of],
+            )?;
             Ok(())
         })
     }

@@ -218,7 +218,7 @@ impl Pipeline {
         let posted_in = PostedIn { team: &place.team, channel: &place.channel, kind: place.conversation };
         match read_post(&post, posted_in, own, &self.names) {
             What::Message { message, .. } => Some(*message),
-            What::PassedOver(_) => None,
+            What::FileChanged(_) | What::PassedOver(_) => None,
         }
     }
 }

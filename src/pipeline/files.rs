@@ -67,6 +67,7 @@ impl Pipeline {
             () = stop.cancelled() => return Ok(Err(Pause::Stopping)),
         };
         let late = late_files(allowed.message(), &files);
+        self.await_transcripts(row, &files).await?;
         self.inbox.fetched(row.seq, files.clone(), late, feedback::files_refused(&files), Timestamp::now()).await?;
         Ok(Ok(files))
     }
@@ -117,6 +118,11 @@ impl Pipeline {
     /// up nothing but its own message.
     fn turns(&self) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(self.limits.parallel as usize))
+    }
+
+    /// The words of a transcript's captions, fetched now.
+    pub(super) async fn captions(&self, allowed: &Authorised, url: Option<String>) -> Option<String> {
+        self.download(allowed, &self.turns()).captions(url).await
     }
 
     fn download(&self, allowed: &Authorised, turns: &Arc<Semaphore>) -> Download {
@@ -170,6 +176,7 @@ impl Pipeline {
             files.push(ended);
         }
         let told = feedback::files_refused(&files);
+        self.await_transcripts(&row, &files).await?;
         self.inbox.late_file_fetched(row.seq, files, told, Timestamp::now()).await?;
         Ok(row.seq)
     }

@@ -7,6 +7,7 @@ mod admission;
 mod delivery;
 mod files;
 mod supplements;
+mod transcripts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,6 +116,7 @@ impl Pipeline {
         let mut lookups = admission::Lookups::default();
         let mut late = JoinSet::new();
         late.spawn(Arc::clone(&self).follow_late_files(stop.clone()));
+        late.spawn(Arc::clone(&self).follow_transcripts(stop.clone()));
         while !stop.is_cancelled() {
             changes.mark_unchanged();
             let next_twin = self.admit(&mut lookups).await?;
@@ -128,7 +130,7 @@ impl Pipeline {
                 Some(ended) = lanes.join_next() => { running.remove(&ended.context("a lane panicked")?); }
                 Some(ended) = lookups.next_ended() => ended?,
                 () = sleep_until(next_twin) => {}
-                Some(ended) = late.join_next() => ended.context("the late files' task panicked")??,
+                Some(ended) = late.join_next() => ended.context("the task for late files or transcripts panicked")??,
                 () = stop.cancelled() => {}
             }
         }

@@ -156,7 +156,7 @@ impl CatchUp {
         let posted_in = PostedIn { team: &workspace.team_id, channel: &conversation.channel, kind };
         match read_post(post, posted_in, Some(&workspace.user_id), &self.names) {
             What::Message { message, .. } if message.sent_at >= conversation.since => Some(*message),
-            What::Message { .. } | What::PassedOver(_) => None,
+            What::Message { .. } | What::FileChanged(_) | What::PassedOver(_) => None,
         }
     }
 

@@ -39,6 +39,8 @@ pub enum What {
         /// Which of the twins brought it.
         copy: Copy,
     },
+    /// Something about a file is other than it was; Slack does not say what. A transcript may be ready (platform-facts B4).
+    FileChanged(String),
     /// Not a message of a person.
     PassedOver(PassedOver),
 }
@@ -69,8 +71,6 @@ pub enum PassedOver {
     Edited,
     /// A message was deleted, and whose it was is not said.
     Deleted,
-    /// A file changed: a transcript may be ready.
-    FileChange,
     /// It says to be a message, and lacks what every message has: a place, an author, a time stamp.
     Unreadable,
 }
@@ -86,7 +86,6 @@ impl PassedOver {
             Self::UnknownSubtype => "unknown-subtype",
             Self::Edited => "edited",
             Self::Deleted => "deleted",
-            Self::FileChange => "file-change",
             Self::Unreadable => "unreadable",
         }
     }
@@ -169,7 +168,7 @@ fn read_event(payload: &Value, reader: Reader<'_>) -> What {
     let copy = match text(event, "type") {
         Some("message") => Copy::Post,
         Some("app_mention") => Copy::Mention,
-        Some("file_change") => return What::PassedOver(PassedOver::FileChange),
+        Some("file_change") => return file_changed(event),
         Some(_) => return What::PassedOver(PassedOver::NotAMessage),
         None => return What::PassedOver(PassedOver::Unreadable),
     };
@@ -178,6 +177,11 @@ fn read_event(payload: &Value, reader: Reader<'_>) -> What {
         Some("message_deleted") => change::deleted(event, posted_in(payload), reader),
         _ => read_copy(event, copy, posted_in(payload), reader),
     }
+}
+
+fn file_changed(event: &Value) -> What {
+    let file = id(event, "file_id").or_else(|| id(field(event, "file"), "id"));
+    file.map_or(What::PassedOver(PassedOver::Unreadable), |file| What::FileChanged(file.to_owned()))
 }
 
 fn read_copy(post: &Value, copy: Copy, place: Option<PostedIn<'_>>, reader: Reader<'_>) -> What {

@@ -52,6 +52,17 @@ pub async fn await_transcript(api: &Api, file: &AttachmentRef, looks: u32, wait:
     state
 }
 
+/// How far a transcript is now. A file object that cannot be read says nothing new.
+pub async fn transcript(api: &Api, file: &str) -> Result<Transcript, ApiError> {
+    let answer = api.files_info(file).await?;
+    Ok(read_file(&answer).map_or(Transcript::Processing, |found| found.transcript))
+}
+
+/// Whether Slack has no such file any more.
+pub fn is_gone(error: &ApiError) -> bool {
+    error.is_refusal("file_deleted") || error.is_refusal("file_not_found")
+}
+
 /// What the event said stays, where `files.info` says less.
 fn completed(file: &AttachmentRef, found: AttachmentRef) -> AttachmentRef {
     let name = if found.name.is_empty() { file.name.clone() } else { found.name };
@@ -62,7 +73,7 @@ fn reason(error: &ApiError) -> Reason {
     match error {
         ApiError::NoToken => Reason::NoToken,
         ApiError::MissingScope { .. } | ApiError::NeedsAttention { .. } => Reason::NoScope,
-        _ if error.is_refusal("file_deleted") || error.is_refusal("file_not_found") => Reason::Deleted,
+        _ if is_gone(error) => Reason::Deleted,
         _ if error.is_refusal("access_denied") => Reason::NoScope,
         _ => Reason::TransferFailed,
     }

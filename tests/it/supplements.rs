@@ -1,15 +1,23 @@
-//! What adds to a message that was said already: edits and deletions.
+//! What adds to a message that was said already: edits, deletions, transcripts that come late.
 
 use serde_json::{Value, json};
 
 use crate::story::Story;
-use crate::world::{BOT_USER, Comment, DANA, FileSpec, ITEM, Posted, ROOM, SAM, TEAM, Twin, eventually};
+use crate::world::{BOT_USER, Comment, DANA, FileSpec, ITEM, Posted, ROOM, SAM, TEAM, Transcript, Twin, eventually};
+
+const SOUND: &[u8] = b"\0\0\0\x20ftypM4A and then sound";
+const CAPTIONS: &str = "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\n- the left one squeaks\n";
 
 /// The first lines of what was submitted, without the nonce: `reply from Dana (slack:…) on …`.
 fn told(story: &Story) -> Vec<String> {
     let first =
         |text: &String| text.lines().next().and_then(|line| line.split_once("] ")).unwrap_or_default().1.to_owned();
     story.agent.submitted().iter().map(first).collect()
+}
+
+/// What the pane was told last.
+fn last(story: &Story) -> String {
+    story.agent.submitted().pop().unwrap_or_default()
 }
 
 /// The records whose envelope says that they are this addition to a message.
@@ -206,4 +214,86 @@ fn an_edit_of_what_was_refused_tells_nothing_more() {
     story.wait_for_the_lane();
     assert_eq!(line(&story, &posted, "edited/")["stage"], "refused");
     assert_eq!(story.world.slack.ephemerals().len(), 1, "{:?}", story.world.slack.ephemerals());
+}
+
+/// A voice note whose transcript is ready after so many looks of `files.info`.
+fn note(looks: usize) -> FileSpec {
+    let complete = Transcript::Complete { preview: "the left".into(), has_more: true, vtt: Some(CAPTIONS.into()) };
+    let states: Vec<Transcript> = std::iter::repeat_n(Transcript::Processing, looks).chain([complete]).collect();
+    FileSpec::new("note.m4a", "audio/mp4", SOUND).transcribed(states)
+}
+
+/// Dana posts a voice note, which arrives without its transcript after one look.
+fn post_note(story: &Story, looks: usize) -> (Posted, Value) {
+    let file = story.world.slack.add_file(note(looks));
+    let posted = story.say_with("Listen", std::slice::from_ref(&file));
+    story.wait_done(&posted);
+    assert!(last(story).contains("\n   > Slack was still making a transcript.\n"), "{}", last(story));
+    (posted, file)
+}
+
+/// The transcript is in the pane and on the ticket, once each.
+#[track_caller]
+fn assert_transcript_once(story: &Story, posted: &Posted) {
+    story.wait_submitted("the left one squeaks");
+    let record = wait_record(story, posted, "transcript/");
+    story.wait_for_the_lane();
+    assert!(record.contains(", a transcript, by usher:\n\n📎 note.m4a "), "{record}");
+    story.assert_once("Slack's transcript: the left one squeaks");
+    let told = told(story);
+    assert!(told[1].starts_with(&format!("transcript of note.m4a from Dana (slack:{DANA}) on {ITEM}")), "{told:?}");
+}
+
+const ONE_LOOK: &str = "attachments.transcript_retries = 1";
+
+#[test]
+fn a_late_transcript_follows_when_slack_tells_of_it() {
+    let story = Story::with_config(ONE_LOOK);
+    let _daemon = story.daemon();
+    let (posted, file) = post_note(&story, 2);
+    let change = story.world.slack.file_changed(&file);
+    story.wait_submitted("the left one squeaks");
+    story.world.slack.redeliver(&change, 1);
+    story.world.slack.file_changed(&file);
+    assert_transcript_once(&story, &posted);
+}
+
+#[test]
+fn a_late_transcript_is_looked_for_when_slack_does_not_tell_of_it() {
+    let story = Story::with_config("attachments = { transcript_retries = 1, transcript_poll = '100ms' }");
+    let _daemon = story.daemon();
+    let (posted, _) = post_note(&story, 4);
+    assert_transcript_once(&story, &posted);
+}
+
+#[test]
+fn captions_that_could_not_be_read_are_asked_for_again() {
+    let story = Story::with_config("attachments = { transcript_retries = 1, transcript_poll = '100ms' }");
+    let _daemon = story.daemon();
+    let complete = |vtt: Option<&str>| Transcript::Complete {
+        preview: "the left".into(),
+        has_more: true,
+        vtt: vtt.map(str::to_owned),
+    };
+    let states = [Transcript::Processing, Transcript::Processing, complete(Some("")), complete(Some(CAPTIONS))];
+    let file = story.world.slack.add_file(FileSpec::new("note.m4a", "audio/mp4", SOUND).transcribed(states.to_vec()));
+    let posted = story.say_with("Listen", &[file]);
+    assert_transcript_once(&story, &posted);
+    assert_eq!(told(&story).len(), 3, "{:?}", told(&story));
+}
+
+#[test]
+fn a_late_transcript_survives_a_kill_before_and_after_slack_tells_of_it() {
+    let story = Story::with_config(ONE_LOOK);
+    let daemon = story.daemon();
+    let (posted, file) = post_note(&story, 2);
+    daemon.kill9();
+    let daemon = story.daemon();
+    story.agent.control(&json!({"status": "waiting"}));
+    story.world.slack.file_changed(&file);
+    eventually("the transcript is in the lane", || line(&story, &posted, "transcript/")["stage"] == "recorded");
+    daemon.kill9();
+    let _daemon = story.daemon();
+    story.agent.control(&json!({"status": "idle"}));
+    assert_transcript_once(&story, &posted);
 }

@@ -81,7 +81,7 @@ fn what_is_no_message_is_passed_over_for_its_reason() {
     for (over, reason) in [
         (json!({"type": "reaction_added"}), PassedOver::NotAMessage),
         (json!({"type": "file_shared", "file_id": "F1", "file": {"id": "F1"}}), PassedOver::NotAMessage),
-        (json!({"type": "file_change", "file_id": "F1", "file": {"id": "F1"}}), PassedOver::FileChange),
+        (json!({"type": "file_change", "file_id": null, "file": {}}), PassedOver::Unreadable),
         (json!({"subtype": "bot_message", "bot_id": "B1", "user": null}), PassedOver::Bot),
         (json!({"bot_id": "B1", "bot_profile": {"id": "B1"}, "app_id": "A1"}), PassedOver::Bot),
         (json!({"bot_profile": {"id": "B1"}}), PassedOver::Bot),
@@ -106,6 +106,16 @@ fn what_is_no_message_is_passed_over_for_its_reason() {
     for payload in [json!(null), json!([]), json!("{}"), json!({"event": []})] {
         let expected = Event { event_id: None, what: What::PassedOver(PassedOver::Unreadable) };
         assert_eq!(read(&payload, None, &names()), expected, "{payload}");
+    }
+}
+
+#[test]
+fn a_change_of_a_file_names_the_file() {
+    for file in [json!({"file_id": "F1", "file": {"id": "F1"}}), json!({"file": {"id": "F1"}})] {
+        let mut event = json!({"type": "file_change", "user_id": "U1", "event_ts": TS});
+        event.as_object_mut().unwrap().extend(file.as_object().unwrap().clone());
+        let payload = json!({"type": "event_callback", "team_id": "T1", "event": event});
+        assert_eq!(read(&payload, None, &names()).what, What::FileChanged("F1".into()), "{payload}");
     }
 }
 
