@@ -27,6 +27,8 @@ fn silence(world: &World, posted: &Posted) {
 fn of_a_stranger_nothing_is_read_fetched_said_or_kept() {
     let bound = Bound::claude("");
     let world = &bound.world;
+    // The reading at the start is over before anybody speaks: what is asked from here on is about what is said.
+    eventually("usher has caught up", || world.slack.calls().iter().any(|call| call == "conversations.replies"));
     let file = world.slack.add_file(FileSpec::new("plans.png", "image/png", png()));
     let said = world.slack.mention(ROOM, Some(&bound.thread), SAM, "zanzibar at dawn", &[file], &TWINS);
     // A mention without its files: of somebody known it would be read again.
