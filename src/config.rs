@@ -127,6 +127,13 @@ pub struct GitHub {
     pub catch_up: Duration,
 }
 
+impl GitHub {
+    /// The Enterprise host, as work items name it; `None` for github.com.
+    pub fn enterprise_host(&self) -> Option<String> {
+        (self.host != "github.com").then(|| self.host.clone())
+    }
+}
+
 /// Where GitHub delivers what is said there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {

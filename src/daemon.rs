@@ -82,7 +82,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         next_write: pace.next_write(),
         key: key.clone(),
         prompt: config.prompt.clone(),
-        github_host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
+        github_host: config.github.enterprise_host(),
         layout: layout.clone(),
         limits: config.attachments.clone(),
         patience: config.ledger.patience,
@@ -119,7 +119,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
             api: clients.github.clone(),
             grants: grants(&config),
             repositories: config.github.repositories.clone(),
-            host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
+            host: config.github.enterprise_host(),
             own,
             every: config.github.catch_up,
         };
@@ -271,7 +271,7 @@ fn webhook(config: &Config, inbox: &Inbox, own: watch::Receiver<Own>) -> Webhook
         secrets: config.secrets.webhook.clone(),
         max_body: config.webhook.max_body,
         repositories: config.github.repositories.clone(),
-        host: Some(config.github.host.clone()).filter(|host| host != "github.com"),
+        host: config.github.enterprise_host(),
         own,
     }
 }
