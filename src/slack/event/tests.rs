@@ -1,3 +1,5 @@
+//! What each shape of a Slack event becomes; no JSON makes the reader panic.
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
